@@ -1,0 +1,30 @@
+"""Headway: serve language models and the small models around them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from headway.engine.llm import LLM
+    from headway.engine.outputs import CompletionOutput, RequestOutput
+    from headway.engine.sampling_params import SamplingParams
+
+__all__ = ["LLM", "CompletionOutput", "RequestOutput", "SamplingParams", "__version__"]
+
+_HOMES = {
+    "LLM": "headway.engine.llm",
+    "SamplingParams": "headway.engine.sampling_params",
+    "RequestOutput": "headway.engine.outputs",
+    "CompletionOutput": "headway.engine.outputs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public names on first use, so that `headway --help` does not pay for torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headway' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

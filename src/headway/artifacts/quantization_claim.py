@@ -1,0 +1,119 @@
+"""How a checkpoint says it is quantized, whether its tensors agree, and whether a flag agrees with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from headway.artifacts.bounded_json import read_json_object_if_present
+from headway.artifacts.card import ModelCard, TensorInfo
+from headway.errors import ConfigError
+
+# Methods that only exist at run time, on top of an unquantized checkpoint.
+ONLINE_METHODS: Final = frozenset({"fp8", "int8"})
+
+# What people write -> the format it means. Kernel names and vLLM's internal names are spellings of one format.
+METHOD_NAMES: Final[dict[str, str]] = {
+    "awq": "awq", "auto_awq": "awq", "awq_marlin": "awq",
+    "gptq": "gptq", "auto_gptq": "gptq", "gptq_marlin": "gptq", "gptq_v2": "gptq", "marlin": "gptq",
+    "fp8": "fp8", "fbgemm_fp8": "fp8",
+    "int8": "int8", "int8_per_channel_weight_only": "int8",
+    "compressed-tensors": "compressed-tensors", "compressed_tensors": "compressed-tensors",
+    "bitsandbytes": "bitsandbytes", "gguf": "gguf", "squeezellm": "squeezellm", "mxfp4": "mxfp4",
+}  # fmt: skip
+
+# format -> endings of which at least one must be among the tensor names
+EVIDENCE: Final[dict[str, tuple[str, ...]]] = {
+    "awq": (".qweight",),
+    "gptq": (".qweight",),
+    "squeezellm": (".lookup_table",),
+    "compressed-tensors": (".weight_packed", ".weight_scale"),
+    "fp8": (".weight_scale", ".weight_scale_inv"),
+    "bitsandbytes": (".absmax", ".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4", ".SCB"),
+}
+
+# Older exports keep the claim in a file of its own: file -> the method it implies.
+_SIDE_FILES: Final = (("quantize_config.json", "gptq"), ("quant_config.json", "awq"))
+
+
+def claimed_quantization(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The claim of `config.json`, else of an older side file, with `quant_method` and `source` (a file name) filled in."""
+    for key in ("quantization_config", "compression_config"):
+        section = config.get(key)
+        if isinstance(section, dict) and section:
+            implied = "compressed-tensors" if key == "compression_config" else "unknown"
+            return {"quant_method": implied, **section, "source": "config.json"}
+    for name, method in _SIDE_FILES:
+        section = read_json_object_if_present(folder / name)
+        if section:
+            implied = "squeezellm" if "wbits" in section else method
+            return {"quant_method": implied, **section, "source": name}
+    return None
+
+
+def claim_problems(claim: Mapping[str, Any] | None, tensors: Mapping[str, TensorInfo]) -> list[str]:
+    """Contradictions between the claim and the tensors, as sentences; none when they agree."""
+    method = str(claim.get("quant_method")) if claim else None
+    if method is None or claim is None:
+        packed = next((name for name in tensors if name.endswith((".qweight", ".weight_packed"))), None)
+        return [f"tensor {packed} is packed, but no file says how (quantization_config is missing)"] if packed else []
+    wanted = EVIDENCE.get(METHOD_NAMES.get(method, method), ())
+    if wanted and not any(name.endswith(wanted) for name in tensors):
+        return [
+            f"{claim['source']} says {method}, but no tensor ends in {' or '.join(wanted)}: the weights are not quantized that way"
+        ]
+    if method in ("gptq", "awq") and not any(name.endswith(".scales") for name in tensors):
+        return [f"{claim['source']} says {method}, but there are no .scales tensors"]
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizationChoice:
+    """`method` is the format to load (None = not quantized); `online` says it is made while loading; `note` for the log."""
+
+    method: str | None
+    online: bool = False
+    note: str | None = None
+
+
+def choose_quantization(card: ModelCard, flag: str | None) -> QuantizationChoice:
+    """Bring the flag `--quantization` and the checkpoint together. No flag: the checkpoint decides.
+
+    Raises ConfigError `unknown_quantization` or `quantization_conflict`.
+    """
+    claim = card.quantization
+    stored_name = None if claim is None else str(claim.get("quant_method"))
+    stored = None if stored_name is None else METHOD_NAMES.get(stored_name, stored_name)
+    if flag is None:
+        return QuantizationChoice(stored)
+    wanted = METHOD_NAMES.get(flag)
+    if wanted is None:
+        raise ConfigError(
+            f"Unknown quantization method: {flag}. Must be one of {sorted(METHOD_NAMES)}",
+            reason="unknown_quantization",
+            param="quantization",
+        )
+    if stored is None:
+        if wanted not in ONLINE_METHODS:
+            raise ConfigError(
+                f"--quantization {flag} was given, but {card.path} is not quantized and {wanted} cannot be made while loading",
+                reason="quantization_conflict",
+                param="quantization",
+                fix="Leave the flag out, or name a quantized checkpoint.",
+            )
+        return QuantizationChoice(wanted, online=True)
+    if stored != wanted:
+        source = claim.get("source", card.path) if claim is not None else card.path
+        raise ConfigError(
+            f"Quantization method specified in the model config ({stored_name}, from {source}) does not match the"
+            f" quantization method specified in the `quantization` argument ({flag})",
+            reason="quantization_conflict",
+            param="quantization",
+            fix="Leave --quantization out: the checkpoint decides.",
+        )
+    same = flag == stored_name
+    return QuantizationChoice(
+        stored, note=None if same else f"--quantization {flag} read as {stored}, the format of the checkpoint"
+    )

@@ -1,0 +1,136 @@
+"""`headway status`: the servers that run on this machine, or one server anywhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import asdict, dataclass
+
+import click
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from headway.cli.server_client import ServerClient, server_url
+from headway.cli.wait import readiness
+from headway.errors import HeadwayError
+from headway.server.run_file import RunningServer, running_servers
+
+_GAUGE = re.compile(
+    r"^vllm:(num_requests_running|num_requests_waiting|kv_cache_usage_perc)\{[^}]*\} (\S+)$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """What is known from outside. Counts are None when the server does not tell; `rss_bytes` and `uptime` (seconds) only
+    for processes of this machine."""
+
+    url: str
+    state: str
+    stage: str = ""
+    progress: float = 0.0
+    reason: str = ""
+    model: str | None = None
+    version: str | None = None
+    running: int | None = None
+    waiting: int | None = None
+    kv_usage: float | None = None
+    pid: int | None = None
+    uptime: float | None = None
+    rss_bytes: int | None = None
+
+
+def server_status(url: str, note: RunningServer | None = None) -> ServerStatus:
+    """Ask the server; never raises because of what it answers."""
+    client = ServerClient(url, timeout=5.0)
+    health = readiness(client)
+    known: dict[str, str] = {}
+    gauges: dict[str, float] = {}
+    if health.state != "unreachable":
+        known = _json(client, "/version")
+        gauges = _gauges(client)
+    process = _process(note)
+    return ServerStatus(
+        url, health.state, health.stage, health.progress, health.reason,
+        model=note.model if note else None,
+        version=known.get("version"),
+        running=_whole(gauges.get("num_requests_running")),
+        waiting=_whole(gauges.get("num_requests_waiting")),
+        kv_usage=gauges.get("kv_cache_usage_perc"),
+        pid=note.pid if note else None,
+        uptime=time.time() - note.started if note else None,
+        rss_bytes=process.memory_info().rss if process else None,
+    )  # fmt: skip
+
+
+@click.command("status")
+@click.option("--url", help="One server, here or elsewhere.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+def status_command(url: str | None, as_json: bool) -> None:
+    """Show the servers that run on this machine. Exits with 1 if there is none."""
+    if url is not None:
+        found = [server_status(server_url(url))]
+    else:
+        found = [server_status(note.url, note) for note in running_servers()]
+    if as_json:
+        click.echo(json.dumps([asdict(status) for status in found], indent=2))
+    elif found:
+        Console().print(_table(found))
+    if not found:
+        raise HeadwayError(
+            "No server of this user runs here", reason="no_server", fix="Start one with `headway serve`."
+        )
+    if url is not None and found[0].state == "unreachable":
+        raise HeadwayError(f"No answer from {found[0].url}", reason="no_server")
+
+
+def _table(found: list[ServerStatus]) -> Table:
+    table = Table()
+    for title in ("pid", "address", "model", "state", "running", "waiting", "KV in use", "memory", "up"):
+        table.add_column(title, overflow="fold")
+    for s in found:
+        state = f"{s.stage} {s.progress:.0%}" if s.stage else s.state + (f": {s.reason}" if s.reason else "")
+        table.add_row(
+            _shown(s.pid), s.url, _shown(s.model), state, _shown(s.running), _shown(s.waiting),
+            "" if s.kv_usage is None else f"{s.kv_usage:.1%}",
+            "" if s.rss_bytes is None else f"{s.rss_bytes / 2**20:,.0f} MiB",
+            "" if s.uptime is None else _duration(s.uptime),
+        )  # fmt: skip
+    return table
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _json(client: ServerClient, path: str) -> dict[str, str]:
+    try:
+        return client.json(path)
+    except HeadwayError:
+        return {}
+
+
+def _gauges(client: ServerClient) -> dict[str, float]:
+    try:
+        return {name: float(value) for name, value in _GAUGE.findall(client.get("/metrics").text)}
+    except (HeadwayError, ValueError):
+        return {}
+
+
+def _process(note: RunningServer | None) -> psutil.Process | None:
+    try:
+        return psutil.Process(note.pid) if note else None
+    except psutil.Error:
+        return None

@@ -1,0 +1,18 @@
+"""`headway up`: from nothing to an answered request."""
+
+from __future__ import annotations
+
+import click
+from rich.console import Console
+
+from headway.compose.stack import DEFAULT_MODEL, default_stack
+from headway.compose.up import up
+
+
+@click.command("up")
+@click.option("--model", default=DEFAULT_MODEL, show_default=True, help="Model to serve: a short name, folder, .gguf file or hub id.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on.")
+def up_command(model: str, host: str, port: int) -> None:
+    """Fetch the default model, serve it, show how to ask it. Ctrl-C stops everything."""
+    up(default_stack(model, host, port), Console())

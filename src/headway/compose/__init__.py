@@ -1,0 +1,1 @@
+"""`headway up`: which processes run, in which order, how they stop."""

@@ -1,0 +1,81 @@
+"""Bring the stack up, say what it serves, keep it until somebody stops it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from headway.artifacts.progress import DownloadBars
+from headway.artifacts.resolve import resolve
+from headway.compose.stack import ProcessDeclaration, example_request
+from headway.compose.supervisor import Health, Supervisor, stop_on_signals
+
+
+class StartView:
+    """The bar of the process that is starting; afterwards its log lines."""
+
+    def __init__(self, console: Console):
+        self._console = console
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[stage]}"), TimeElapsedColumn(), console=console
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._stages: dict[str, str] = {}
+        self._ready = False
+
+    def start(self) -> None:
+        self._progress.start()
+
+    def close(self) -> None:
+        """No more bars; log lines are shown from now on."""
+        self._progress.stop()
+        self._ready = True
+
+    def health(self, name: str, health: Health) -> None:
+        """Show where a process is. Without a terminal each new stage is one line."""
+        if name not in self._tasks:
+            self._tasks[name] = self._progress.add_task(name, total=1.0, stage="")
+        self._progress.update(self._tasks[name], completed=health.progress, stage=health.stage)
+        if not self._console.is_terminal and self._stages.get(name) != health.stage:
+            self._stages[name] = health.stage
+            self._console.print(f"{name}: {health.stage}")
+
+    def line(self, name: str, line: str) -> None:
+        if self._ready:
+            self._console.print(f"[dim]{name} |[/dim] {escape(line)}", highlight=False, soft_wrap=True)
+
+
+def up(stack: Sequence[ProcessDeclaration], console: Console) -> None:
+    """Fetch the models, start the processes, print what is served, return after SIGINT, SIGTERM or SIGHUP.
+
+    All processes are gone when this returns or raises. Raises ArtifactError, PortInUseError, ProcessEndedError.
+    """
+    began = time.monotonic()
+    view = StartView(console)
+    supervisor = Supervisor(on_line=view.line, on_health=view.health)
+    with DownloadBars(console) as bars:
+        for model in dict.fromkeys(model for declaration in stack for model in declaration.models):
+            resolve(model, progress=bars)
+    with stop_on_signals(supervisor.stopping), supervisor:
+        view.start()
+        try:
+            started = all(supervisor.start(declaration) for declaration in stack)
+        finally:
+            view.close()
+        if started:
+            console.print(summary(stack, time.monotonic() - began), highlight=False, soft_wrap=True, markup=False)
+            supervisor.watch()
+        console.print("Stopping ...")
+    console.print("Stopped; no process is left.")
+
+
+def summary(stack: Sequence[ProcessDeclaration], seconds: float) -> str:
+    """What is served where, and a request to paste."""
+    rows = [f"\nHeadway is up ({seconds:.1f} s).\n"]
+    rows += [f"  {declaration.base_url}  {declaration.serves}" for declaration in stack]
+    rows += ["\nTry it from another terminal:\n", f"  {example_request(stack[0])}\n", "Ctrl-C stops everything."]
+    return "\n".join(rows)

@@ -1,0 +1,32 @@
+"""From keyword arguments, as `LLM` takes them, to an EngineConfig. Names that vLLM knows are never ignored silently."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from headway.engine.config import EngineConfig
+from headway.engine.flags import ENGINE_FLAGS
+from headway.errors import ConfigError, NotBuiltError
+
+_FIELDS = {f.name for f in dataclasses.fields(EngineConfig)} - {"model"}
+
+
+def engine_config(model: str, arguments: Mapping[str, Any]) -> EngineConfig:
+    """Raises ConfigError for unknown names (with the nearest known one), NotBuiltError for features that do not exist yet."""
+    known: dict[str, Any] = {}
+    flags = {f.dest: f for f in ENGINE_FLAGS}
+    for name, value in arguments.items():
+        if name in _FIELDS:
+            known[name] = tuple([value] if isinstance(value, str) else value) if name == "served_model_name" else value
+        elif name in flags:
+            flags[name].check_value(value)
+        else:
+            near = difflib.get_close_matches(name, [*_FIELDS, *flags], 1)
+            raise ConfigError(f"unknown argument {name!r}", param=name, fix=f"Did you mean {near[0]!r}?" if near else None)
+    return EngineConfig(model=model, **known)
+
+
+__all__ = ["NotBuiltError", "engine_config"]

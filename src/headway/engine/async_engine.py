@@ -1,0 +1,281 @@
+"""AsyncEngine: the engine core on a thread of its own, for servers.
+
+The thread loads the model, then steps. Callers live on event loops and speak to it through one queue of commands; what
+a step produced goes back to each loop in one call. Nothing else crosses the border.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import queue
+import threading
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from headway.artifacts.card import ModelCard
+from headway.artifacts.tokenizer import Tokenizer
+from headway.engine.admission import admit
+from headway.engine.config import EngineConfig
+from headway.engine.core import Observers
+from headway.engine.loading import LoadedEngine, load_engine
+from headway.engine.outputs import RequestOutput
+from headway.engine.sampling_params import SamplingParams
+from headway.engine.sequence import Request
+from headway.errors import EngineDeadError, HeadwayError, LoadingError, QueueFullError, RequestError, StepError
+
+_log = logging.getLogger(__name__)
+_LONG_TEXT = 4096  # characters; longer texts are tokenized off the event loop
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """`stage`: resolving, inspecting, loading, warming, ready, dead or stopped. `steps` grows while the engine works."""
+
+    stage: str
+    progress: float
+    error: str | None
+    steps: int
+
+
+class _Listener:
+    """Where the outputs of one request go."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop):
+        self.loop = loop
+        self.queue: asyncio.Queue[RequestOutput | HeadwayError] = asyncio.Queue()
+
+
+class AsyncEngine:
+    """See `generate`. Raises LoadingError before the model is ready and EngineDeadError after the core has stopped."""
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        observers: Observers | None = None,
+        *,
+        on_loaded: Callable[[AsyncEngine], None] | None = None,
+    ):
+        self.config = config
+        self.observers = observers or Observers()
+        self._on_loaded = on_loaded
+        self._loaded: LoadedEngine | None = None
+        self._stage, self._progress = "resolving", 0.0
+        self._error: str | None = None
+        self._commands: queue.SimpleQueue[Request | str | None] = queue.SimpleQueue()  # add | abort by id | stop
+        self._listeners: dict[str, _Listener] = {}
+        self._lock = threading.Lock()  # guards _listeners and _queued
+        self._queued: dict[str, int] = {}  # request id -> prompt tokens, until it leaves the queue
+        self._ready = threading.Event()  # also set when loading failed
+        self._thread = threading.Thread(target=self._run, name="EngineCore", daemon=True)
+
+    # ---- life ------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin loading; returns at once."""
+        self._thread.start()
+
+    async def ready(self) -> None:
+        """Wait until requests can be served. Raises EngineDeadError with the cause if loading failed."""
+        while not self._ready.is_set():
+            await asyncio.sleep(0.02)
+        if self._loaded is None:
+            raise EngineDeadError(self._error or "the engine stopped while loading")
+
+    async def shutdown(self) -> None:
+        """Abort what runs and end the thread."""
+        if self._thread.is_alive():
+            self._commands.put(None)
+            while self._thread.is_alive():
+                await asyncio.sleep(0.01)
+
+    @property
+    def status(self) -> EngineStatus:
+        return EngineStatus(self._stage, self._progress, self._error, self._loaded.core.steps if self._loaded else 0)
+
+    @property
+    def is_ready(self) -> bool:
+        return self._stage == "ready"
+
+    @property
+    def dead_reason(self) -> str | None:
+        return self._error if self._stage == "dead" else None
+
+    @property
+    def loaded(self) -> LoadedEngine:
+        """The loaded parts; LoadingError or EngineDeadError when there are none."""
+        if self._stage in ("dead", "stopped"):
+            raise self._gone()
+        if self._loaded is None or self._stage != "ready":
+            raise LoadingError(f"the model is loading (stage {self._stage}, {self._progress:.0%}); try again shortly")
+        return self._loaded
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.loaded.tokenizer
+
+    @property
+    def card(self) -> ModelCard:
+        return self.loaded.card
+
+    @property
+    def max_model_len(self) -> int:
+        return self.loaded.limits.max_model_len
+
+    @property
+    def vocab_size(self) -> int:
+        return self.loaded.limits.vocab_size
+
+    @property
+    def default_sampling(self) -> dict[str, float]:
+        return self.loaded.default_sampling
+
+    # ---- requests --------------------------------------------------------------------------------------------------
+
+    async def generate(
+        self,
+        prompt: list[int] | str,
+        params: SamplingParams,
+        request_id: str,
+        *,
+        prompt_text: str | None = None,
+        priority: int = 0,
+        cache_salt: str | None = None,
+    ) -> AsyncIterator[RequestOutput]:
+        """Outputs of one request as they come, in the manner of `params.output_kind`.
+
+        Raises RequestError, ContextLengthError or QueueFullError before the first output; StepError or EngineDeadError
+        at any time. Closing the iterator, or cancelling the task that reads it, aborts the request.
+        """
+        loaded = self.loaded
+        if isinstance(prompt, str):
+            prompt_text = prompt
+            encode = loaded.tokenizer.encode
+            prompt = await asyncio.to_thread(encode, prompt) if len(prompt) > _LONG_TEXT else encode(prompt)
+        request = admit(
+            request_id, prompt, params, loaded.limits, loaded.tokenizer, loaded.core.scheduler.kv,
+            prompt=prompt_text, priority=priority, cache_salt=cache_salt,
+        )  # fmt: skip
+        listener = self._enlist(request)
+        self._commands.put(request)
+        finished = False
+        try:
+            while not finished:
+                item = await listener.queue.get()
+                if isinstance(item, HeadwayError):
+                    finished = True
+                    raise item
+                finished = item.finished
+                if item.error is not None:
+                    raise StepError(f"the request failed: {item.error}")
+                yield item
+        finally:
+            with self._lock:
+                self._listeners.pop(request_id, None)
+                self._queued.pop(request_id, None)
+            if not finished:
+                self._commands.put(request_id)
+
+    async def abort(self, request_id: str) -> None:
+        """End a request; its reader gets a last output with finish_reason "abort"."""
+        self._commands.put(request_id)
+
+    def _enlist(self, request: Request) -> _Listener:
+        config = self.config
+        with self._lock:
+            if self._stage in ("dead", "stopped"):
+                raise self._gone()
+            if request.id in self._listeners:
+                raise RequestError(f"request id {request.id!r} is in use", param="request_id")
+            for limit, found, unit in (
+                (config.max_num_queued_reqs, len(self._queued), "requests"),
+                (config.max_num_queued_tokens, sum(self._queued.values()), "prompt tokens"),
+            ):
+                if limit is not None and found >= limit:
+                    raise QueueFullError(f"the queue is full: {found} {unit} wait, the limit is {limit}", fix="Retry later or elsewhere.")
+            listener = _Listener(asyncio.get_running_loop())
+            self._listeners[request.id] = listener
+            self._queued[request.id] = len(request.prompt_token_ids)
+        return listener
+
+    # ---- the thread ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._loaded = load_engine(self.config, self._on_stage, self.observers)
+            if self._on_loaded is not None:
+                self._on_loaded(self)
+            self._stage, self._progress = "ready", 1.0
+            self._ready.set()
+            self._serve(self._loaded)
+            self._end("stopped", "the engine was shut down")
+        except HeadwayError as error:
+            _log.error("engine failed: %s", error.message)
+            self._end("dead", error.message)
+        except BaseException as error:
+            _log.exception("engine core died")
+            self._end("dead", f"{type(error).__name__}: {error}")
+
+    def _on_stage(self, stage: str, progress: float) -> None:
+        self._stage, self._progress = stage, progress
+
+    def _serve(self, loaded: LoadedEngine) -> None:
+        core = loaded.core
+        while True:
+            for command in self._pending(block=not core.has_work):
+                if command is None:
+                    self._deliver(core.abort_all())
+                    return
+                if isinstance(command, str):
+                    ended = core.abort(command)
+                    self._deliver([ended] if ended else [])
+                else:
+                    core.add(command)
+            if core.has_work:
+                outputs = core.step()
+                with self._lock:
+                    for request_id in core.admitted:
+                        self._queued.pop(request_id, None)
+                self._deliver(outputs)
+
+    def _pending(self, *, block: bool) -> list[Request | str | None]:
+        commands = [self._commands.get()] if block else []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                commands.append(self._commands.get_nowait())
+        return commands
+
+    def _deliver(self, outputs: list[RequestOutput]) -> None:
+        """Hand outputs to their loops, one wake-up for each loop."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Listener, RequestOutput | HeadwayError]]] = {}
+        with self._lock:
+            for output in outputs:
+                listener = self._listeners.get(output.request_id)
+                if listener is not None:
+                    by_loop.setdefault(listener.loop, []).append((listener, output))
+        for loop, items in by_loop.items():
+            _post(loop, items)
+
+    def _end(self, stage: str, reason: str) -> None:
+        """Nobody will step any more: say so to all who wait. The lock keeps a request from enlisting in between."""
+        with self._lock:
+            self._error, self._stage = reason, stage
+            listeners = list(self._listeners.values())
+        self._ready.set()
+        for listener in listeners:
+            _post(listener.loop, [(listener, self._gone())])
+
+    def _gone(self) -> EngineDeadError:
+        if self._stage == "stopped":
+            return EngineDeadError("the engine was shut down", reason="shutting_down")
+        return EngineDeadError(f"the engine is dead: {self._error}", fix="Restart the server; the log has the traceback.")
+
+
+def _post(loop: asyncio.AbstractEventLoop, items: list[tuple[_Listener, RequestOutput | HeadwayError]]) -> None:
+    def put() -> None:
+        for listener, item in items:
+            listener.queue.put_nowait(item)
+
+    with contextlib.suppress(RuntimeError):  # the loop was closed: nobody is left to hear it
+        loop.call_soon_threadsafe(put)

@@ -1,0 +1,81 @@
+"""EngineConfig: everything that shapes an engine, as one immutable record. Field names are the flags' names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headway.errors import ConfigError
+
+
+CHOICES = {
+    "dtype": ("auto", "half", "float16", "bfloat16", "float", "float32"),
+    "logprobs_mode": ("raw_logprobs", "raw_logits", "processed_logprobs", "processed_logits"),
+    "scheduling_policy": ("fcfs", "priority"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """Defaults are those for a CPU (`../docs/flags.md`). None means "decide when the model is known"."""
+
+    model: str
+    # model
+    tokenizer: str | None = None
+    revision: str | None = None
+    dtype: str = "auto"
+    quantization: str | None = None
+    max_model_len: int | None = None  # -1 = the longest that fits the KV cache
+    seed: int = 0
+    served_model_name: tuple[str, ...] = ()
+    generation_config: str = "auto"  # auto | vllm | a folder
+    override_generation_config: Mapping[str, Any] = field(default_factory=dict)
+    max_logprobs: int = 20
+    logprobs_mode: str = "raw_logprobs"
+    accept_licence: tuple[str, ...] = ()
+    # cache
+    block_size: int = 16
+    gpu_memory_utilization: float | None = None  # on a CPU: fraction of the memory limit
+    kv_cache_memory_bytes: int | None = None
+    num_gpu_blocks_override: int | None = None
+    enable_prefix_caching: bool = True
+    # scheduler
+    max_num_seqs: int = 256
+    max_num_batched_tokens: int = 2048
+    enable_chunked_prefill: bool = True
+    long_prefill_token_threshold: int = 0
+    scheduling_policy: str = "fcfs"  # fcfs | priority
+    max_num_queued_reqs: int | None = None
+    max_num_queued_tokens: int | None = None
+    # watching
+    disable_log_stats: bool = False
+    log_stats_interval: float = 10.0
+
+    def __post_init__(self) -> None:
+        for name, lowest in (
+            ("block_size", 1),
+            ("max_num_seqs", 1),
+            ("max_num_batched_tokens", 1),
+            ("long_prefill_token_threshold", 0),
+            ("max_num_queued_reqs", 0),
+            ("max_num_queued_tokens", 0),
+            ("kv_cache_memory_bytes", 1),
+            ("num_gpu_blocks_override", 1),
+            ("max_logprobs", -1),
+        ):
+            value = getattr(self, name)
+            if value is not None and value < lowest:
+                raise ConfigError(f"{name} must be at least {lowest}, got {value}", param=name)
+        if self.max_model_len is not None and self.max_model_len != -1 and self.max_model_len < 2:
+            raise ConfigError(f"max_model_len must be at least 2, or -1 for what fits, got {self.max_model_len}", param="max_model_len")
+        if self.gpu_memory_utilization is not None and not 0 < self.gpu_memory_utilization <= 1:
+            raise ConfigError(f"gpu_memory_utilization must be in (0, 1], got {self.gpu_memory_utilization}", param="gpu_memory_utilization")
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}", param=name)
+
+    @property
+    def name(self) -> str:
+        """The model name that answers carry."""
+        return self.served_model_name[0] if self.served_model_name else self.model

@@ -1,0 +1,50 @@
+"""The engine's flags that work, and the complete engine table. Defaults equal those of EngineConfig (a test compares)."""
+
+from __future__ import annotations
+
+from headway.engine.config import CHOICES
+from headway.engine.flag import Flag
+from headway.engine.flags_later import LATER_FLAGS
+
+M, C, S, L = "Model", "Cache", "Scheduler", "Logs and metrics"
+
+BUILT_FLAGS: tuple[Flag, ...] = (
+    # model
+    Flag("tokenizer", "text", None, "Folder, tokenizer.json or GGUF file with the tokenizer, if not the model's own.", M),
+    Flag("revision", "text", None, "Branch, tag or commit of a model from the hub.", M),
+    Flag("dtype", "text", "auto", "Data type of weights and computation; auto = bfloat16 for half and quantized weights.", M, choices=CHOICES["dtype"]),
+    Flag("quantization", "text", None, "Weight format; must agree with the checkpoint, which decides when this is absent.", M, aliases=("-q",)),
+    Flag(
+        "max-model-len", "size", None, "Longest prompt plus answer in tokens; absent = the model's own, auto or -1 = what fits the KV cache.", M,
+        words={"auto": -1},
+    ),
+    Flag("seed", "int", 0, "Seed of everything random that has no seed of its own.", M),
+    Flag("served-model-name", "words", (), "Name or names under which the API knows the model; answers carry the first.", M),
+    Flag("generation-config", "text", "auto", "Where sampling defaults come from: auto = the model, vllm = neutral values, or a folder.", M),
+    Flag("override-generation-config", "json", {}, "Sampling defaults that replace those of the model.", M),
+    Flag("max-logprobs", "int", 20, "Most alternatives a request may ask for; -1 = the whole vocabulary.", M),
+    Flag("logprobs-mode", "text", "raw_logprobs", "Which numbers log-probabilities are.", M, choices=CHOICES["logprobs_mode"]),
+    Flag("accept-licence", "texts", (), "Word of a licence that has to be accepted before a download, such as gemma.", M),
+    # cache
+    Flag("block-size", "int", 16, "Tokens in one block of the KV cache.", C),
+    Flag(
+        "gpu-memory-utilization", "float", None, "Fraction of memory for weights and KV cache; on a CPU: of the memory limit.", C,
+        aliases=("device-memory-utilization",),
+    ),
+    Flag("kv-cache-memory-bytes", "size", None, "Size of the KV cache; absent = the smaller of 2 GiB and 25 % of the available memory.", C),
+    Flag("num-gpu-blocks-override", "int", None, "Number of KV blocks, instead of a size.", C),
+    Flag("enable-prefix-caching", "bool", True, "Keep computed prompts for requests that begin alike.", C),
+    # scheduler
+    Flag("max-num-seqs", "size", 256, "Most sequences in one step.", S),
+    Flag("max-num-batched-tokens", "size", 2048, "Token budget of one step.", S),
+    Flag("enable-chunked-prefill", "bool", True, "Compute long prompts in parts, together with answers that run.", S),
+    Flag("long-prefill-token-threshold", "size", 0, "Most prompt tokens of one request in a step while others wait; 0 = no cap.", S),
+    Flag("scheduling-policy", "text", "fcfs", "Order of the queue: arrival, or priority (lower first).", S, choices=CHOICES["scheduling_policy"]),
+    Flag("max-num-queued-reqs", "size", None, "Requests that may wait before new ones are answered with 503.", S),
+    Flag("max-num-queued-tokens", "size", None, "Prompt tokens that may wait before new requests are answered with 503.", S),
+    # logs
+    Flag("disable-log-stats", "bool", False, "No statistics line every 10 seconds.", L),
+    Flag("log-stats-interval", "float", 10.0, "Seconds between statistics lines (VLLM_LOG_STATS_INTERVAL).", L),
+)  # fmt: skip
+
+ENGINE_FLAGS: tuple[Flag, ...] = (*BUILT_FLAGS, *LATER_FLAGS)

@@ -1,0 +1,119 @@
+"""The engine's flags that have no feature behind them yet, that need none, or that are refused."""
+
+from __future__ import annotations
+
+from headway.engine.flag import Flag
+
+M, C, S, P, LORA, OTHER = "Model", "Cache", "Scheduler", "Parallel", "LoRA", "Other"
+BREADTH, CHECKPOINTS, KERNELS, DEPTH, DISTRIBUTED = (
+    "Engine breadth",
+    "Checkpoints",
+    "Kernels",
+    "Engine depth",
+    "Distributed",
+)
+_HOSTS = "It is used with several hosts only."
+_EAGER = "Models run without graph compilation."
+
+LATER_FLAGS: tuple[Flag, ...] = (
+    # model
+    Flag(
+        "trust-remote-code", "bool", False, "Run code from the model's repository.", M,
+        refused="code from model repositories is never run, since it would have all rights of this process. Use a model whose "
+        "architecture Headway knows (headway inspect MODEL tells), or convert the checkpoint to one.",
+    ),
+    Flag(
+        "hf-token", "text", None, "Token for the hub.", M,
+        refused="every user of this machine can read a command line. Set the environment variable HF_TOKEN instead.",
+    ),
+    Flag("code-revision", "text", None, "Revision of code in the model's repository.", M, note="Code from model repositories is never run."),
+    Flag("tokenizer-mode", "text", "auto", "Kind of tokenizer.", M, feature="other tokenizer kinds", comes=BREADTH, harmless=("hf",)),
+    Flag("tokenizer-revision", "text", None, "Revision of the tokenizer.", M, feature="separate tokenizer revision", comes=BREADTH),
+    Flag("skip-tokenizer-init", "bool", False, "Serve token ids only.", M, feature="serving without a tokenizer", comes=DEPTH),
+    Flag("hf-config-path", "text", None, "Another config.json.", M, feature="separate config path", comes=BREADTH),
+    Flag("hf-overrides", "json", {}, "Values that replace those of config.json.", M, feature="config overrides", comes=BREADTH),
+    Flag("config-format", "text", "auto", "Format of the model's config.", M, feature="other config formats", comes=BREADTH, harmless=("hf",)),
+    Flag("load-format", "text", "auto", "Format of the weight files.", M, feature="other weight file formats", comes=CHECKPOINTS, harmless=("safetensors", "gguf")),
+    Flag("download-dir", "text", None, "Folder for downloads.", M, feature="separate download folder", comes=BREADTH),
+    Flag("safetensors-load-strategy", "text", "lazy", "How weight files are read.", M, note="Weight files are mapped into memory."),
+    Flag("ignore-patterns", "words", (), "Files that are not downloaded.", M, note="Only files that are needed are downloaded."),
+    Flag("enforce-eager", "bool", False, "No graph compilation.", M, note=_EAGER),
+    Flag("runner", "text", "auto", "What the model is used for.", M, feature="pooling and draft runners", comes=DEPTH, harmless=("generate",)),
+    Flag("convert", "text", "auto", "Adapt the model to another task.", M, feature="model conversion", comes=DEPTH, harmless=("none",)),
+    Flag("model-impl", "text", "auto", "Which implementation of the model.", M, feature="choice of implementation", comes=BREADTH, harmless=("vllm",)),
+    Flag("logits-processors", "texts", (), "Import paths of logits processors.", M, feature="logits processors", comes=BREADTH),
+    Flag("enable-sleep-mode", "bool", False, "Routes /sleep and /wake_up.", M, feature="sleep mode", comes=DEPTH),
+    Flag("pooler-config", "json", {}, "Pooling of embedding models.", M, feature="pooling models", comes=DEPTH),
+    Flag("disable-sliding-window", "bool", False, "Attend to everything.", M, feature="switch for sliding windows", comes=BREADTH),
+    Flag("disable-cascade-attn", "bool", True, "No cascade attention.", M, note="There is no cascade attention."),
+    Flag("batch-invariant", "bool", False, "Same bits whatever runs beside a request.", M, feature="batch-invariant mode", comes=BREADTH),
+    # cache
+    Flag("kv-cache-dtype", "text", "auto", "Data type of the KV cache.", C, feature="quantized KV cache", comes=KERNELS),
+    Flag("prefix-caching-hash-algo", "text", "sha256", "Hash of cached prefixes.", C, feature="choice of hash", comes=DEPTH),
+    Flag("kv-offloading-size", "float", None, "GiB of KV cache kept elsewhere.", C, feature="KV offloading", comes=DEPTH),
+    Flag("kv-offloading-backend", "text", "native", "Where offloaded KV goes.", C, feature="KV offloading", comes=DEPTH),
+    Flag("cpu-offload-gb", "float", 0.0, "GiB of weights kept in main memory.", C, note="On a CPU all weights are in main memory."),
+    Flag("swap-space", "float", 4.0, "GiB of swap for KV blocks.", C, note="vLLM dropped it; preempted requests are computed again."),
+    # scheduler
+    Flag("watermark", "float", 0.0, "Fraction of blocks kept free.", S, feature="block watermark", comes=BREADTH),
+    Flag("async-scheduling", "bool", None, "Schedule while the device computes.", S, note="On a CPU scheduling and computing share the cores."),
+    Flag("scheduler-cls", "text", None, "Import path of a scheduler.", S, feature="scheduler plug-ins", comes=DEPTH),
+    Flag("disable-hybrid-kv-cache-manager", "bool", False, "One KV layout for all layers.", S, note="All layers share one KV layout."),
+    Flag("scheduler-reserve-full-isl", "bool", True, "Admit a prompt when all of it fits.", S, feature="admission by parts", comes=BREADTH),
+    Flag("prefill-schedule-interval", "int", 1, "Steps between prefills.", S, feature="spacing of prefills", comes=BREADTH),
+    # several devices
+    Flag("tensor-parallel-size", "int", 1, "Parts of each layer.", P, aliases=("-tp",), feature="tensor parallelism", comes=DISTRIBUTED),
+    Flag("pipeline-parallel-size", "int", 1, "Groups of layers.", P, aliases=("-pp",), feature="pipeline parallelism", comes=DISTRIBUTED),
+    Flag("data-parallel-size", "int", 1, "Copies of the model.", P, aliases=("-dp",), feature="data parallelism", comes=DISTRIBUTED),
+    Flag("data-parallel-rank", "int", None, "Number of this copy.", P, feature="data parallelism", comes=DISTRIBUTED),
+    Flag("data-parallel-size-local", "int", None, "Copies on this host.", P, feature="data parallelism", comes=DISTRIBUTED),
+    Flag("data-parallel-address", "text", None, "Address of the first copy.", P, feature="data parallelism", comes=DISTRIBUTED),
+    Flag("data-parallel-rpc-port", "int", 29550, "Port of the first copy.", P, feature="data parallelism", comes=DISTRIBUTED),
+    Flag("data-parallel-backend", "text", "mp", "How copies are started.", P, feature="data parallelism", comes=DISTRIBUTED),
+    Flag("data-parallel-hybrid-lb", "bool", False, "Balance inside and outside.", P, feature="data parallelism", comes=DISTRIBUTED),
+    Flag("data-parallel-external-lb", "bool", False, "Balance outside.", P, feature="data parallelism", comes=DISTRIBUTED),
+    Flag("enable-expert-parallel", "bool", False, "Spread experts.", P, feature="expert parallelism", comes=DISTRIBUTED),
+    Flag("distributed-executor-backend", "text", None, "How workers are started.", P, feature="distributed workers", comes=DISTRIBUTED, harmless=("uni", "mp")),
+    Flag("nnodes", "int", 1, "Number of hosts.", P, aliases=("-n",), feature="several hosts", comes=DISTRIBUTED),
+    Flag("node-rank", "int", 0, "Number of this host.", P, aliases=("-r",), feature="several hosts", comes=DISTRIBUTED),
+    Flag("master-addr", "text", "127.0.0.1", "Address of the first host.", P, note=_HOSTS),
+    Flag("master-port", "int", 29501, "Port of the first host.", P, note=_HOSTS),
+    Flag("distributed-timeout-seconds", "float", None, "Patience between hosts.", P, note=_HOSTS),
+    Flag("disable-custom-all-reduce", "bool", False, "Use the library's all-reduce.", P, note="There is one device."),
+    Flag("max-parallel-loading-workers", "int", None, "Workers that load at once.", P, note="One process loads the model."),
+    Flag("numa-bind", "bool", False, "Bind workers to NUMA nodes.", P, feature="NUMA binding", comes=DISTRIBUTED),
+    Flag("numa-bind-nodes", "words", (), "NUMA nodes of the workers.", P, feature="NUMA binding", comes=DISTRIBUTED),
+    Flag("numa-bind-cpus", "words", (), "CPUs of the workers.", P, feature="NUMA binding", comes=DISTRIBUTED),
+    Flag("device-ids", "words", (), "Devices to use.", P, feature="choice of devices", comes=DISTRIBUTED),
+    Flag("device", "text", "auto", "Kind of device.", P, feature="other devices", comes=DISTRIBUTED, harmless=("cpu",)),
+    # LoRA
+    Flag("enable-lora", "bool", False, "Serve LoRA adapters.", LORA, feature="LoRA adapters", comes=DEPTH),
+    Flag("max-loras", "int", 1, "Adapters in one step.", LORA, feature="LoRA adapters", comes=DEPTH),
+    Flag("max-lora-rank", "int", 16, "Largest rank of an adapter.", LORA, feature="LoRA adapters", comes=DEPTH),
+    Flag("max-cpu-loras", "int", None, "Adapters kept in memory.", LORA, feature="LoRA adapters", comes=DEPTH),
+    Flag("lora-dtype", "text", "auto", "Data type of adapters.", LORA, feature="LoRA adapters", comes=DEPTH),
+    Flag("fully-sharded-loras", "bool", False, "Shard adapters fully.", LORA, feature="LoRA adapters", comes=DEPTH),
+    # other
+    Flag("speculative-config", "json", {}, "Speculative decoding.", OTHER, aliases=("-sc",), feature="speculative decoding", comes=DEPTH),
+    Flag("spec-method", "text", None, "Way of drafting.", OTHER, feature="speculative decoding", comes=DEPTH),
+    Flag("spec-model", "text", None, "Model that drafts.", OTHER, feature="speculative decoding", comes=DEPTH),
+    Flag("spec-tokens", "int", None, "Tokens drafted at once.", OTHER, feature="speculative decoding", comes=DEPTH),
+    Flag(
+        "structured-outputs-config", "json", {}, "Grammars and schemas.", OTHER, feature="structured output",
+        comes=DEPTH, harmless=({"backend": "auto"}, "auto"),
+    ),
+    Flag(
+        "attention-backend", "text", "auto", "Which attention kernels.", OTHER, aliases=("-ac",), feature="choice of attention kernels", comes=KERNELS,
+        harmless=("native", "torch", "TORCH_SDPA", "CPU_ATTN"),
+    ),
+    Flag("compilation-config", "json", {}, "Graph compilation.", OTHER, aliases=("-cc",), note=_EAGER),
+    Flag("optimization-level", "int", 2, "How much is compiled.", OTHER, aliases=("-O",), note=_EAGER),
+    Flag("max-seq-len-to-capture", "size", None, "Longest captured graph.", OTHER, note=_EAGER),
+    Flag("performance-mode", "text", "balanced", "Latency or throughput.", OTHER, feature="performance modes", comes=KERNELS),
+    Flag("kv-transfer-config", "json", {}, "KV between servers.", OTHER, feature="KV transfer", comes=DISTRIBUTED),
+    Flag("kv-events-config", "json", {}, "Events of the KV cache.", OTHER, feature="KV events", comes=DISTRIBUTED),
+    Flag("profiler-config", "json", {}, "Profiler.", OTHER, feature="profiler routes", comes=BREADTH),
+    Flag("otlp-traces-endpoint", "text", None, "Where traces go.", OTHER, feature="tracing", comes=BREADTH),
+    Flag("show-hidden-metrics-for-version", "text", None, "Metrics that were removed.", OTHER, note="Old metric names are served anyway."),
+    Flag("custom-histogram-buckets", "json", {}, "Borders of histograms.", OTHER, feature="choice of buckets", comes=BREADTH),
+)  # fmt: skip

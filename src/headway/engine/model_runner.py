@@ -1,0 +1,114 @@
+"""ModelRunner: turns a StepPlan into one ForwardBatch, runs the model, and hands back the logits that are wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from headway.engine.sampler import RankedLogprob, rank_rows
+from headway.engine.step_plan import Chunk, StepPlan
+from headway.kernels.batch import ForwardBatch
+from headway.kernels.paged_kv import PagedKV
+from headway.models.causal_lm import CausalLM
+
+_LOGITS_SLICE = 128  # rows of prompt logits in memory at once: 128 x 49,152 x 4 bytes = 25 MB
+
+
+@dataclass(slots=True)
+class StepResult:
+    """`logits` [len(sampling), V] float32, row i for sampling[i]; `prompt_logprobs` for chunks of requests that want them."""
+
+    logits: torch.Tensor
+    sampling: list[Chunk]
+    prompt_logprobs: list[tuple[Chunk, list[list[RankedLogprob]]]]
+
+
+class ModelRunner:
+    """Stateless between steps: all state is in the sequences, their block tables and the KV storage."""
+
+    def __init__(self, model: CausalLM, kv: PagedKV, block_size: int):
+        self.model = model
+        self.kv = kv
+        self.block_size = block_size
+
+    @torch.inference_mode()
+    def execute(self, plan: StepPlan) -> StepResult:
+        """Run the chunks of the plan. Keys and values of all of them are in the cache when this returns."""
+        rows, sampling, scored = _wanted_rows(plan.chunks)
+        hidden = self.model(self.batch(plan.chunks, rows), self.kv)
+        count = len(sampling)
+        logits = self.model.logits(hidden[:count])
+        prompt_logprobs = []
+        start = count
+        for chunk, targets in scored:
+            prompt_logprobs.append((chunk, self._score(hidden[start : start + len(targets)], targets, chunk)))
+            start += len(targets)
+        return StepResult(logits, sampling, prompt_logprobs)
+
+    def clear(self, blocks: list[int]) -> None:
+        """Zero blocks that may hold NaN: kernels read padding as 0 times whatever lies there."""
+        if blocks:
+            self.kv.clear(blocks)
+
+    def batch(self, chunks: list[Chunk], rows: list[int]) -> ForwardBatch:
+        """Flatten the chunks. Host work is a few vector operations plus one slice of a list for each sequence."""
+        counts = np.array([c.count for c in chunks], dtype=np.int32)
+        starts = np.array([c.start for c in chunks], dtype=np.int32)
+        ends = starts + counts
+        tables = np.zeros((len(chunks), -(-int(ends.max()) // self.block_size)), dtype=np.int32)
+        tokens: list[int] = []
+        for i, chunk in enumerate(chunks):
+            blocks = chunk.sequence.table.blocks
+            tables[i, : len(blocks)] = blocks[: tables.shape[1]]
+            if chunk.count == 1:
+                tokens.append(chunk.sequence.tokens[chunk.start])
+            else:
+                tokens += chunk.sequence.tokens[chunk.start : chunk.start + chunk.count]
+        owner = np.repeat(np.arange(len(chunks)), counts)
+        first_row = np.cumsum(counts) - counts
+        positions = np.arange(len(tokens)) + np.repeat(starts - first_row, counts)
+        slots = tables[owner, positions // self.block_size].astype(np.int64) * self.block_size + positions % self.block_size
+        return ForwardBatch(
+            token_ids=torch.tensor(tokens, dtype=torch.int64),
+            positions=torch.from_numpy(positions.astype(np.int64)),
+            slots=torch.from_numpy(slots),
+            query_lens=counts,
+            context_lens=ends,
+            block_tables=tables,
+            logits_rows=torch.tensor(rows, dtype=torch.int64),
+        )
+
+    def _score(self, hidden: torch.Tensor, targets: list[int], chunk: Chunk) -> list[list[RankedLogprob]]:
+        """Log-probabilities of given next tokens, a slice of rows at a time so that memory stays bounded."""
+        wanted = chunk.sequence.params.prompt_logprobs or 0
+        out: list[list[RankedLogprob]] = []
+        for start in range(0, len(targets), _LOGITS_SLICE):
+            part = targets[start : start + _LOGITS_SLICE]
+            table = self.model.logits(hidden[start : start + len(part)]).log_softmax(-1)
+            width = table.shape[1] if wanted == -1 else wanted
+            out += rank_rows(table, part, [width] * len(part))
+        return out
+
+
+def _wanted_rows(chunks: list[Chunk]) -> tuple[list[int], list[Chunk], list[tuple[Chunk, list[int]]]]:
+    """Rows of the flattened batch whose hidden state is needed: first one for each chunk that samples, then the prompt
+    positions that are to be scored, with the token that really follows each."""
+    rows: list[int] = []
+    sampling: list[Chunk] = []
+    scored_rows: list[int] = []
+    scored: list[tuple[Chunk, list[int]]] = []
+    offset = 0
+    for chunk in chunks:
+        if chunk.samples:
+            rows.append(offset + chunk.count - 1)
+            sampling.append(chunk)
+        sequence = chunk.sequence
+        if sequence.params.prompt_logprobs is not None:
+            end = min(chunk.start + chunk.count, sequence.num_prompt - 1)
+            if end > chunk.start:
+                scored_rows += range(offset, offset + end - chunk.start)
+                scored.append((chunk, sequence.tokens[chunk.start + 1 : end + 1]))
+        offset += chunk.count
+    return rows + scored_rows, sampling, scored

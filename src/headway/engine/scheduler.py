@@ -1,0 +1,185 @@
+"""Scheduler: which tokens of which sequences the next step computes, and which blocks they get.
+
+One idea: every sequence has tokens it knows and tokens it has computed; a step spends a token budget on letting them
+catch up. Decoding is a sequence that lacks one token, prefill one that lacks many, chunked prefill the rest of it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from headway.engine.sequence import Sequence, Status
+from headway.engine.step_plan import Chunk, StepPlan
+from headway.engine.waiting_queue import QUEUES, WaitingQueue
+from headway.kvcache.manager import KVCacheManager
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerLimits:
+    """Budget of a step. `long_prefill_threshold` 0 = none; it caps one prefill per step while others want tokens too."""
+
+    max_num_batched_tokens: int
+    max_num_seqs: int
+    long_prefill_threshold: int = 0
+    chunked_prefill: bool = True
+    policy: str = "fcfs"
+
+
+class Scheduler:
+    """Owns the queues and, through the KV manager, the blocks.
+
+    Invariants: a waiting sequence holds no blocks and has computed nothing; a running one holds blocks for all it
+    computed; the oldest running sequence is preempted only when it is alone, so somebody always makes progress; a
+    sequence leaves through `finish`, from any state, exactly once.
+    """
+
+    def __init__(self, limits: SchedulerLimits, kv: KVCacheManager):
+        self.limits = limits
+        self.kv = kv
+        self.waiting: WaitingQueue = QUEUES[limits.policy]()
+        self.running: list[Sequence] = []
+        self._arrivals = 0
+
+    def add(self, sequence: Sequence) -> None:
+        sequence.order = self._arrivals
+        self._arrivals += 1
+        self.waiting.add(sequence)
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.running) or len(self.waiting) > 0
+
+    def schedule(self) -> StepPlan:
+        """Plan one step. Sequences that decode come first (each gets its token in every step), then prefills that run,
+        then waiting ones, in order; a prefill longer than the budget leaves half of it to others that want some."""
+        plan = StepPlan()
+        self._planned: dict[int, Chunk] = {}
+        self._budget = self.limits.max_num_batched_tokens
+        for sequence in [s for s in self.running if s.remaining == 1]:
+            self._advance(plan, sequence, 1)
+        prefilling = [s for s in self.running if s.remaining > 1]
+        for i, sequence in enumerate(prefilling):
+            rivals = i + 1 < len(prefilling) or self._could_admit()
+            self._advance(plan, sequence, self._cap(sequence.remaining, rivals))
+        if plan.preemptions == 0:
+            self._admit(plan)
+        for chunk in list(self._planned.values()):  # what nobody else wanted goes back to the long prefills
+            if self._budget > 0 and chunk.sequence.status is Status.RUNNING and not chunk.samples:
+                self._extend(plan, chunk)
+        plan.chunks = list(self._planned.values())
+        for chunk in plan.chunks:
+            sequence = chunk.sequence
+            self.kv.publish(sequence.table, self._hashes(sequence), chunk.start + chunk.count)
+        return plan
+
+    def _could_admit(self) -> bool:
+        return len(self.waiting) > 0 and len(self.running) < self.limits.max_num_seqs
+
+    def _cap(self, needed: int, rivals: bool) -> int:
+        """Tokens one prefill may take now, from what is left of the budget."""
+        if not rivals:
+            return min(needed, self._budget)
+        cap = self._budget // 2 if needed > self.limits.max_num_batched_tokens else self._budget
+        if self.limits.long_prefill_threshold:
+            cap = min(cap, self.limits.long_prefill_threshold)
+        return min(needed, max(1, cap), self._budget)
+
+    def _advance(self, plan: StepPlan, sequence: Sequence, count: int) -> None:
+        """Plan `count` more tokens of a running sequence, preempting the least deserving until its blocks are there."""
+        if count <= 0 or self._budget <= 0 or sequence.status is not Status.RUNNING:
+            return
+        while not self.kv.grow(sequence.table, sequence.num_computed + count):
+            victim = self._victim()
+            self._preempt(plan, victim)
+            if victim is sequence:
+                return
+        self._plan(sequence, count)
+
+    def _plan(self, sequence: Sequence, count: int) -> None:
+        chunk = Chunk(sequence, sequence.num_computed, count, samples=count == sequence.remaining)
+        self._planned[id(sequence)] = chunk
+        self._budget -= count
+
+    def _extend(self, plan: StepPlan, chunk: Chunk) -> None:
+        more = min(chunk.sequence.remaining - chunk.count, self._budget)
+        if more > 0 and self.kv.grow(chunk.sequence.table, chunk.start + chunk.count + more):
+            chunk.count += more
+            chunk.samples = chunk.count == chunk.sequence.remaining
+            self._budget -= more
+
+    def _victim(self) -> Sequence:
+        if self.limits.policy == "priority":
+            return max(self.running, key=lambda s: (s.request.priority, s.order))
+        return self.running[-1]
+
+    def _preempt(self, plan: StepPlan, sequence: Sequence) -> None:
+        """Take everything from a running sequence; it will be recomputed, mostly from its own cached blocks."""
+        chunk = self._planned.pop(id(sequence), None)
+        if chunk is not None:
+            self._budget += chunk.count
+        plan.preemptions += 1
+        plan.preempted_tokens += sequence.num_computed
+        self.running.remove(sequence)
+        self.kv.free(sequence.table)
+        sequence.num_computed = 0
+        sequence.preemptions += 1
+        sequence.status = Status.WAITING
+        self.waiting.put_back(sequence)
+
+    def _admit(self, plan: StepPlan) -> None:
+        """Start waiting sequences in order until the budget, the seats or the blocks are used up; nobody overtakes."""
+        while self._budget > 0 and self._could_admit():
+            sequence = self.waiting.head()
+            cached = self._cached_prefix(sequence)
+            if not self.kv.can_start(cached, sequence.num_tokens):
+                return
+            needed = sequence.num_tokens - len(cached) * self.kv.block_size
+            if needed > self._budget and not self.limits.chunked_prefill and self._planned:
+                return
+            self.waiting.pop()
+            self.kv.adopt(sequence.table, cached)
+            self.running.append(sequence)
+            sequence.status = Status.RUNNING
+            sequence.num_computed = len(cached) * self.kv.block_size
+            self._count_lookup(plan, sequence)
+            # The whole sequence was seen to fit (`can_start`), so a chunk of it does.
+            count = self._cap(needed, self._could_admit())
+            self.kv.grow(sequence.table, sequence.num_computed + count)
+            self._plan(sequence, count)
+            # Later sequences of this very step may share what this one computes.
+            self.kv.publish(sequence.table, self._hashes(sequence), sequence.num_computed + count)
+
+    def _cached_prefix(self, sequence: Sequence) -> list[int]:
+        params = sequence.params
+        if params.prompt_logprobs is not None or params.skip_reading_prefix_cache:
+            return []  # every prompt position has to be computed anew
+        return self.kv.find_prefix(self._hashes(sequence), sequence.num_tokens)
+
+    def _hashes(self, sequence: Sequence) -> list[bytes]:
+        return self.kv.hashes(sequence.table, sequence.hashes, sequence.tokens)
+
+    def _count_lookup(self, plan: StepPlan, sequence: Sequence) -> None:
+        if self.kv.caching:
+            plan.prefix_queries += sequence.num_tokens
+            plan.prefix_hits += sequence.num_computed
+        if sequence.num_cached < 0:
+            sequence.num_cached = min(sequence.num_computed, sequence.num_prompt)
+            plan.new_cached_tokens += sequence.num_cached
+            plan.admitted.append(sequence)
+            sequence.times.scheduled = time.monotonic()
+
+    def finish(self, sequence: Sequence, reason: str, stop_reason: int | str | None = None) -> None:
+        """The one way out, from any state: leave the queue, give the blocks back, remember why."""
+        if sequence.status is Status.FINISHED:
+            return
+        if sequence.status is Status.RUNNING:
+            self.running.remove(sequence)
+            self.kv.free(sequence.table)
+        else:
+            self.waiting.remove(sequence)
+        sequence.status = Status.FINISHED
+        sequence.finish_reason = reason
+        sequence.stop_reason = stop_reason
+        sequence.generator = sequence.output_counts = sequence.prompt_mask = None
+        sequence.hashes.clear()

@@ -1,0 +1,91 @@
+"""Request and Sequence: what the scheduler moves through its queues. A request with n=3 is three sequences."""
+
+from __future__ import annotations
+
+import enum
+import time
+from dataclasses import dataclass, field
+
+import torch
+
+from headway.engine.sampling_params import SamplingParams
+from headway.kvcache.block_hash import BlockHash
+from headway.kvcache.manager import BlockTable
+
+
+class Status(enum.Enum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    FINISHED = "finished"
+
+
+@dataclass(slots=True)
+class Times:
+    """Monotonic seconds of the events in a sequence's life; 0.0 = not yet."""
+
+    arrival: float = field(default_factory=time.monotonic)
+    scheduled: float = 0.0
+    first_token: float = 0.0
+    last_token: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One call: a prompt, its parameters, and the sequences it became."""
+
+    id: str
+    prompt_token_ids: list[int]
+    params: SamplingParams
+    prompt: str | None = None
+    priority: int = 0
+    cache_salt: str | None = None
+    sequences: list[Sequence] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """One stream of tokens.
+
+    There are no phases: `num_computed` tokens have keys and values in the cache, `tokens` (prompt + output) are
+    known, and each step lets the first catch up with the second. When it has, the next token is sampled.
+    """
+
+    request: Request
+    index: int
+    params: SamplingParams
+    tokens: list[int]
+    table: BlockTable
+    eos_ids: frozenset[int]
+    max_tokens_total: int  # the sequence ends when it has this many tokens, prompt included
+    order: int = 0  # of arrival, to break ties
+    num_prompt: int = 0
+    num_computed: int = 0
+    num_cached: int = -1  # prompt tokens found in the prefix cache at first admission; -1 = not admitted yet
+    num_prompt_counted: int = 0  # prompt tokens that the statistics have seen, so that a recomputation adds none
+    status: Status = Status.WAITING
+    hashes: list[BlockHash] = field(default_factory=list)
+    finish_reason: str | None = None
+    stop_reason: int | str | None = None
+    error: str | None = None
+    preemptions: int = 0
+    times: Times = field(default_factory=Times)
+    generator: torch.Generator | None = None
+    output_counts: torch.Tensor | None = None  # [vocab] float32, how often each token was generated; only with penalties
+    prompt_mask: torch.Tensor | None = None  # [vocab] bool, tokens of the prompt; only with repetition_penalty
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def num_output(self) -> int:
+        return len(self.tokens) - self.num_prompt
+
+    @property
+    def remaining(self) -> int:
+        """Tokens that are known but not computed."""
+        return len(self.tokens) - self.num_computed
+
+    @property
+    def output_ids(self) -> list[int]:
+        return self.tokens[self.num_prompt :]

@@ -1,0 +1,34 @@
+"""StepPlan: what one engine step computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headway.engine.sequence import Sequence
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Tokens [start, start + count) of a sequence. `samples`: the chunk reaches the last known token, so a next one is drawn."""
+
+    sequence: Sequence
+    start: int
+    count: int
+    samples: bool
+
+
+@dataclass(slots=True)
+class StepPlan:
+    """Chunks of one forward pass, and what happened while planning it."""
+
+    chunks: list[Chunk] = field(default_factory=list)
+    preemptions: int = 0
+    preempted_tokens: int = 0
+    prefix_queries: int = 0
+    prefix_hits: int = 0
+    admitted: list[Sequence] = field(default_factory=list)  # sequences that left the queue for the first time
+    new_cached_tokens: int = 0  # prompt tokens that sequences admitted for the first time found in the cache
+
+    @property
+    def num_tokens(self) -> int:
+        return sum(c.count for c in self.chunks)

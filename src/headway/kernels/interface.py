@@ -1,0 +1,59 @@
+"""The functions that a kernel backend provides, with shapes and dtypes. T tokens, H query heads, K key heads, D head size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from headway.kernels.batch import ForwardBatch
+from headway.kernels.paged_kv import PagedKV
+
+
+class PackedLinear(Protocol):
+    """y = x W^T + b with W in the layout that the backend likes best."""
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """[T, in] -> [T, out], in the dtype of x."""
+
+    def add_to(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """residual [T, out] + (x W^T + b), rounded once where the backend can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """One backend. All functions are pure but for arguments that end in an underscore in their description."""
+
+    name: str
+
+    pack_linear: Callable[[torch.Tensor, torch.Tensor | None], PackedLinear]
+    """weight [out, in], bias [out] or None -> PackedLinear. Keeps no reference to `weight` that doubles its memory."""
+
+    rms_norm: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
+    """x [..., n], weight [n], epsilon -> x / sqrt(mean(x^2) + epsilon) * weight in the dtype of x. A float32 weight with
+    another x is multiplied in float32, before the result is rounded."""
+
+    norm_heads: Callable[[torch.Tensor, torch.Tensor, float], None]
+    """x_ [T, heads, D] (strided is fine), weight [heads, D], epsilon: `rms_norm` of every head, in place."""
+
+    rotate: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]
+    """x_ [T, heads, D] (strided is fine), cos and sin [T, 1, D]: rotates in place, pairing element i with i + D/2.
+    `sin` carries the sign: its first half is negative."""
+
+    silu_gate: Callable[[torch.Tensor], torch.Tensor]
+    """[T, 2n] = gate and up side by side -> silu(gate) * up, [T, n]."""
+
+    gelu_tanh_gate: Callable[[torch.Tensor], torch.Tensor]
+    """[T, 2n] -> gelu(gate, tanh form) * up, [T, n]."""
+
+    plan: Callable[[ForwardBatch, PagedKV, int, frozenset[int | None]], Any]
+    """batch, kv, H, windows (None = unlimited) -> what `store` and `attend` need, made once for all layers of a step."""
+
+    store: Callable[[torch.Tensor, PagedKV, int, Any], None]
+    """kv rows [T, 2K, D] (keys, then values; strided is fine), kv_, layer, plan: writes them to their slots."""
+
+    attend: Callable[[torch.Tensor, PagedKV, int, Any, int | None, float], torch.Tensor]
+    """query [T, H, D] (strided is fine), kv, layer, plan, window, scale -> [T, H * D]. A token at position p sees
+    positions max(0, p - window + 1) .. p of its own sequence; softmax in float32. Query head h reads key head h // (H/K)."""

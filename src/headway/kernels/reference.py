@@ -1,0 +1,95 @@
+"""Kernels in plain torch, one sequence at a time, in float32: slow, short, and the definition of right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from headway.kernels.batch import ForwardBatch
+from headway.kernels.interface import Kernels, PackedLinear
+from headway.kernels.paged_kv import PagedKV
+
+
+@dataclass(frozen=True, slots=True)
+class PlainLinear:
+    """The weight as it came."""
+
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return F.linear(x, self.weight, self.bias)
+
+    def add_to(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return residual + self(x)
+
+
+def pack_linear(weight: torch.Tensor, bias: torch.Tensor | None) -> PackedLinear:
+    return PlainLinear(weight, bias)
+
+
+def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
+    wide = x.float()
+    normed = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon)
+    if weight.dtype == torch.float32:
+        return (normed * weight).to(x.dtype)
+    return normed.to(x.dtype) * weight
+
+
+def norm_heads(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> None:
+    x.copy_(rms_norm(x, weight, epsilon))
+
+
+def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:
+    first, second = x.float().chunk(2, -1)
+    x.copy_(x.float() * cos + torch.cat((second, first), -1) * sin)
+
+
+def silu_gate(gate_up: torch.Tensor) -> torch.Tensor:
+    gate, up = gate_up.float().chunk(2, -1)
+    return (F.silu(gate) * up).to(gate_up.dtype)
+
+
+def gelu_tanh_gate(gate_up: torch.Tensor) -> torch.Tensor:
+    gate, up = gate_up.float().chunk(2, -1)
+    return (F.gelu(gate, approximate="tanh") * up).to(gate_up.dtype)
+
+
+def plan(batch: ForwardBatch, kv: PagedKV, num_heads: int, windows: frozenset[int | None]) -> ForwardBatch:
+    return batch
+
+
+def store(rows: torch.Tensor, kv: PagedKV, layer: int, batch: ForwardBatch) -> None:
+    blocks, offsets = batch.slots // kv.block_size, batch.slots % kv.block_size
+    keys, values = rows.chunk(2, 1)
+    kv.layers[layer][0, :, blocks, offsets] = keys.transpose(0, 1)
+    kv.layers[layer][1, :, blocks, offsets] = values.transpose(0, 1)
+
+
+def attend(
+    query: torch.Tensor, kv: PagedKV, layer: int, batch: ForwardBatch, window: int | None, scale: float
+) -> torch.Tensor:
+    out = torch.empty(query.shape[0], query.shape[1] * query.shape[2], dtype=query.dtype)
+    group = query.shape[1] // kv.shape.num_kv_heads
+    start = 0
+    for i, (count, length) in enumerate(zip(batch.query_lens.tolist(), batch.context_lens.tolist(), strict=True)):
+        table = torch.from_numpy(batch.block_tables[i, : -(-length // kv.block_size)].astype(np.int64))
+        keys, values = (part[:, table].flatten(1, 2)[:, :length].float() for part in kv.layers[layer])
+        positions = torch.arange(length - count, length)[:, None]
+        others = torch.arange(length)[None]
+        hidden = (others > positions) | (others <= positions - (window or length))
+        scores = query[start : start + count].float().transpose(0, 1) @ keys.repeat_interleave(group, 0).transpose(1, 2)
+        weights = (scores * scale).masked_fill(hidden, float("-inf")).softmax(-1)
+        mixed = weights @ values.repeat_interleave(group, 0)
+        out[start : start + count] = mixed.transpose(0, 1).flatten(1).to(query.dtype)
+        start += count
+    return out
+
+
+REFERENCE = Kernels(
+    name="reference", pack_linear=pack_linear, rms_norm=rms_norm, norm_heads=norm_heads, rotate=rotate, silu_gate=silu_gate,
+    gelu_tanh_gate=gelu_tanh_gate, plan=plan, store=store, attend=attend,
+)  # fmt: skip

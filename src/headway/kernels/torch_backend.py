@@ -1,0 +1,14 @@
+"""The fast torch backend: everything a machine without a compiler and without a GPU can do."""
+
+from __future__ import annotations
+
+from headway.kernels.attention_plan import plan_attention
+from headway.kernels.interface import Kernels
+from headway.kernels.torch_attention import attend, store
+from headway.kernels.torch_linear import pack_linear
+from headway.kernels.torch_pointwise import gelu_tanh_gate, norm_heads, rms_norm, rotate, silu_gate
+
+TORCH = Kernels(
+    name="torch", pack_linear=pack_linear, rms_norm=rms_norm, norm_heads=norm_heads, rotate=rotate, silu_gate=silu_gate,
+    gelu_tanh_gate=gelu_tanh_gate, plan=plan_attention, store=store, attend=attend,
+)  # fmt: skip

@@ -1,0 +1,35 @@
+"""Norms, rotation and gates with as few operator calls as torch allows: a call costs more than the arithmetic at batch 1."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+
+def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
+    if weight.dtype != x.dtype:
+        return F.rms_norm(x.float(), weight.shape, weight, epsilon).to(x.dtype)
+    return F.rms_norm(x, weight.shape, weight, epsilon)
+
+
+def norm_heads(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> None:
+    if weight.dtype != x.dtype:
+        x.copy_(F.rms_norm(x.float(), x.shape[-1:], None, epsilon).mul_(weight))
+    else:
+        torch.mul(F.rms_norm(x, x.shape[-1:], None, epsilon), weight, out=x)
+
+
+def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:
+    # roll brings the partner of every element to its place; the sign is in sin.
+    partners = x.roll(x.shape[-1] // 2, -1)
+    torch.addcmul(x * cos, partners, sin, out=x)
+
+
+def silu_gate(gate_up: torch.Tensor) -> torch.Tensor:
+    gate, up = gate_up.chunk(2, -1)
+    return F.silu(gate).mul_(up)
+
+
+def gelu_tanh_gate(gate_up: torch.Tensor) -> torch.Tensor:
+    gate, up = gate_up.chunk(2, -1)
+    return F.gelu(gate, approximate="tanh").mul_(up)

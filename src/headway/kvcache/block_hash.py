@@ -1,0 +1,25 @@
+"""Chained hashes of full blocks: equal hash means equal tokens from the very first one, and equal salt.
+
+hash(block) = sha256(hash(parent) || tokens as 64-bit little-endian); the first parent is sha256 of the cache salt. One hash
+therefore names the whole prefix, and a hit is found by walking the chain until the first miss (vLLM: kv_cache_utils).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Sequence
+
+BlockHash = bytes
+
+
+def root_hash(cache_salt: str | None) -> BlockHash:
+    """The parent of first blocks. Requests with different salts never share a block."""
+    return hashlib.sha256(b"headway-prefix\0" + (cache_salt or "").encode("utf-8", "surrogatepass")).digest()
+
+
+def extend_hashes(hashes: list[BlockHash], root: BlockHash, tokens: Sequence[int], block_size: int) -> None:
+    """Append to `hashes` those of all full blocks of `tokens` that it does not have yet."""
+    for start in range(len(hashes) * block_size, len(tokens) - block_size + 1, block_size):
+        parent = hashes[-1] if hashes else root
+        hashes.append(hashlib.sha256(parent + array("q", tokens[start : start + block_size]).tobytes()).digest())

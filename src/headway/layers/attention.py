@@ -1,0 +1,65 @@
+"""Self-attention of a decoder layer over the paged cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from headway.kernels.interface import Kernels
+from headway.kernels.paged_kv import PagedKV
+from headway.layers.linear import Linear
+from headway.layers.residual_projection import ResidualProjection
+from headway.layers.rms_norm import HeadNorm, RMSNorm
+from headway.layers.rotary import RotaryTables
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionShape:
+    """What one layer's attention looks like. `rope` is the index of its tables in `Step.tables`."""
+
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    scale: float
+    window: int | None
+    rope: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What all layers of one forward pass share."""
+
+    kv: PagedKV
+    plan: Any  # made by Kernels.plan
+    tables: tuple[RotaryTables, ...]
+
+
+class Attention:
+    """residual + output(attention(x)). Query, key and value heads come from one matrix product, side by side."""
+
+    __slots__ = ("_attend", "_layer", "_rotate", "_shape", "_store", "head_norm", "output", "qkv")
+
+    def __init__(
+        self, kernels: Kernels, layer: int, shape: AttentionShape, head_norm: HeadNorm | None, post_norm: RMSNorm | None
+    ):
+        self.qkv = Linear(kernels)
+        self.head_norm = head_norm
+        self.output = ResidualProjection(kernels, post_norm)
+        self._rotate, self._store, self._attend = kernels.rotate, kernels.store, kernels.attend
+        self._layer = layer
+        self._shape = shape
+
+    def __call__(self, x: torch.Tensor, residual: torch.Tensor, step: Step) -> torch.Tensor:
+        """x (normalised) and residual [T, hidden] -> the new residual. Writes this layer's keys and values."""
+        shape, tables = self._shape, step.tables[self._shape.rope]
+        rows = self.qkv(x).view(x.shape[0], -1, shape.head_dim)
+        turning = rows[:, : shape.num_heads + shape.num_kv_heads]
+        if self.head_norm is not None:
+            self.head_norm(turning)
+        self._rotate(turning, tables.cos, tables.sin)
+        self._store(rows[:, shape.num_heads :], step.kv, self._layer, step.plan)
+        query = rows[:, : shape.num_heads]
+        mixed = self._attend(query, step.kv, self._layer, step.plan, shape.window, shape.scale)
+        return self.output(residual, mixed)

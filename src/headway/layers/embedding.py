@@ -1,0 +1,31 @@
+"""Token embedding."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+
+class Embedding:
+    """Rows of a table, times `scale` where the architecture has one.
+
+    The scale is rounded to the dtype of the table first, as transformers does: 25.298 becomes 25.25 in bfloat16.
+    """
+
+    __slots__ = ("_scale", "weight")
+
+    weight: torch.Tensor
+
+    def __init__(self, scale: float | None):
+        self._scale = scale
+
+    def load(self, weight: torch.Tensor, bias: None = None) -> None:
+        """`weight` [vocabulary, hidden]."""
+        self.weight = weight
+        if self._scale is not None:
+            self._scale = torch.tensor(self._scale, dtype=weight.dtype).item()
+
+    def __call__(self, token_ids: torch.Tensor) -> torch.Tensor:
+        """int64 [T] -> [T, hidden]. Raises IndexError for ids outside the table."""
+        rows = F.embedding(token_ids, self.weight)
+        return rows if self._scale is None else rows.mul_(self._scale)

@@ -1,0 +1,26 @@
+"""Linear: a matrix in whatever layout the kernels prefer; also several matrices that read the same input, fused."""
+
+from __future__ import annotations
+
+import torch
+
+from headway.kernels.interface import Kernels, PackedLinear
+
+
+class Linear:
+    """y = x W^T + b. Fused projections (query, key and value; gate and up) are their rows one below the other."""
+
+    __slots__ = ("_kernels", "packed")
+
+    packed: PackedLinear
+
+    def __init__(self, kernels: Kernels):
+        self._kernels = kernels
+
+    def load(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
+        """Pack `weight` [out, in], `bias` [out]; the caller drops its own copy."""
+        self.packed = self._kernels.pack_linear(weight, bias)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """[T, in] -> [T, out]."""
+        return self.packed(x)

@@ -1,0 +1,48 @@
+"""RMSNorm over the last dimension, and the same for every attention head on its own."""
+
+from __future__ import annotations
+
+import torch
+
+from headway.kernels.interface import Kernels
+
+
+class RMSNorm:
+    """x / rms(x) * weight. A float32 weight makes the product float32 before it is rounded (Gemma)."""
+
+    __slots__ = ("_epsilon", "_norm", "weight")
+
+    weight: torch.Tensor
+
+    def __init__(self, kernels: Kernels, epsilon: float):
+        self._norm = kernels.rms_norm
+        self._epsilon = epsilon
+
+    def load(self, weight: torch.Tensor, bias: None = None) -> None:
+        """`weight` [n], in the dtype of the activations or in float32."""
+        self.weight = weight
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return self._norm(x, self.weight, self._epsilon)
+
+
+class HeadNorm:
+    """RMSNorm of every query head with one weight and of every key head with another, in one call, in place."""
+
+    __slots__ = ("_epsilon", "_heads", "_norm", "weight")
+
+    weight: torch.Tensor
+
+    def __init__(self, kernels: Kernels, epsilon: float, num_heads: int, num_kv_heads: int):
+        self._norm = kernels.norm_heads
+        self._epsilon = epsilon
+        self._heads = (num_heads, num_kv_heads)
+
+    def load(self, weight: torch.Tensor, bias: None = None) -> None:
+        """`weight` [2 * D]: that of the queries, then that of the keys."""
+        parts = zip(weight.chunk(2), self._heads, strict=True)
+        self.weight = torch.cat([part.expand(count, -1) for part, count in parts])
+
+    def __call__(self, rows: torch.Tensor) -> None:
+        """rows [T, query heads + key heads, D], changed in place."""
+        self._norm(rows, self.weight, self._epsilon)

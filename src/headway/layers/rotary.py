@@ -1,0 +1,36 @@
+"""Rotary position embedding: tables for the positions of one step, shared by all layers that rotate alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from headway.layers.rope_frequencies import RopeSpec, inverse_frequencies
+
+
+@dataclass(frozen=True, slots=True)
+class RotaryTables:
+    """cos and sin [T, 1, D]; the first half of sin is negative, as `Kernels.rotate` wants it."""
+
+    cos: torch.Tensor
+    sin: torch.Tensor
+
+
+class Rotary:
+    """Angles are float32; cos and sin are rounded once to the dtype of the activations, as transformers does."""
+
+    __slots__ = ("_attention_factor", "_frequencies")
+
+    def __init__(self, spec: RopeSpec, head_dim: int):
+        self._frequencies = inverse_frequencies(spec, head_dim)
+        self._attention_factor = spec.attention_factor
+
+    def tables(self, positions: torch.Tensor, dtype: torch.dtype) -> RotaryTables:
+        """positions int64 [T]."""
+        angles = positions.float()[:, None] * self._frequencies
+        cos, sin = angles.cos(), angles.sin()
+        if self._attention_factor != 1.0:
+            cos, sin = cos * self._attention_factor, sin * self._attention_factor
+        both = torch.cat((cos, cos, -sin, sin), -1).to(dtype)[:, None]
+        return RotaryTables(*both.chunk(2, -1))

@@ -1,0 +1,1 @@
+"""Architectures: one configurable decoder, and per architecture a declaration and a table of weight names."""

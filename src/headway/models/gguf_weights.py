@@ -1,0 +1,47 @@
+"""Weight names of GGUF files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from headway.models.weight_rules import WeightRule
+
+HEAD: Final = "output.weight"
+EMBEDDING: Final = WeightRule("token_embd.weight", "embedding", ("vocab", "hidden"), "rows")
+
+PROJECTIONS: Final = (
+    EMBEDDING,
+    WeightRule(HEAD, "head", ("vocab", "hidden"), "rows"),
+    WeightRule("blk.{layer}.attn_q.weight", "layers.{layer}.attention.qkv", ("q", "hidden"), "rows"),
+    WeightRule("blk.{layer}.attn_k.weight", "layers.{layer}.attention.qkv", ("kv", "hidden"), "rows"),
+    WeightRule("blk.{layer}.attn_v.weight", "layers.{layer}.attention.qkv", ("kv", "hidden"), "rows"),
+    WeightRule("blk.{layer}.attn_q.bias", "layers.{layer}.attention.qkv", ("q",), "rows", when="qkv_bias"),
+    WeightRule("blk.{layer}.attn_k.bias", "layers.{layer}.attention.qkv", ("kv",), "rows", when="qkv_bias"),
+    WeightRule("blk.{layer}.attn_v.bias", "layers.{layer}.attention.qkv", ("kv",), "rows", when="qkv_bias"),
+    WeightRule("blk.{layer}.attn_output.weight", "layers.{layer}.attention.output.projection", ("hidden", "q"), "columns"),
+    WeightRule("blk.{layer}.attn_output.bias", "layers.{layer}.attention.output.projection", ("hidden",), when="output_bias"),
+    WeightRule("blk.{layer}.ffn_gate.weight", "layers.{layer}.mlp.gate_up", ("ffn", "hidden"), "rows"),
+    WeightRule("blk.{layer}.ffn_up.weight", "layers.{layer}.mlp.gate_up", ("ffn", "hidden"), "rows"),
+    WeightRule("blk.{layer}.ffn_gate.bias", "layers.{layer}.mlp.gate_up", ("ffn",), "rows", when="mlp_bias"),
+    WeightRule("blk.{layer}.ffn_up.bias", "layers.{layer}.mlp.gate_up", ("ffn",), "rows", when="mlp_bias"),
+    WeightRule("blk.{layer}.ffn_down.weight", "layers.{layer}.mlp.down.projection", ("hidden", "ffn"), "columns"),
+    WeightRule("blk.{layer}.ffn_down.bias", "layers.{layer}.mlp.down.projection", ("hidden",), when="mlp_bias"),
+)
+
+PRE_NORMS: Final = (
+    WeightRule("output_norm.weight", "norm", ("hidden",)),
+    WeightRule("blk.{layer}.attn_norm.weight", "layers.{layer}.attention_norm", ("hidden",)),
+    WeightRule("blk.{layer}.ffn_norm.weight", "layers.{layer}.mlp_norm", ("hidden",)),
+)
+
+QK_NORMS: Final = (
+    WeightRule("blk.{layer}.attn_q_norm.weight", "layers.{layer}.attention.head_norm", ("head",), when="qk_norm"),
+    WeightRule("blk.{layer}.attn_k_norm.weight", "layers.{layer}.attention.head_norm", ("head",), when="qk_norm"),
+)
+
+# Converters reorder the query and key rows of llama files for rotation of neighbouring pairs.
+PERMUTED_PROJECTIONS: Final = tuple(
+    replace(rule, transform="undo_permutation") if ".attn_q." in rule.source or ".attn_k." in rule.source else rule
+    for rule in PROJECTIONS
+)

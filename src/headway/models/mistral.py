@@ -1,0 +1,21 @@
+"""MistralForCausalLM: Llama's shape with a window over all layers, when the config has one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from headway.models import llama
+from headway.models.architecture import Architecture
+from headway.models.decoder_config import DecoderConfig
+from headway.models.hf_fields import count
+
+
+def configure(config: Mapping[str, Any]) -> DecoderConfig:
+    window = None if config.get("sliding_window") is None else count(config, "sliding_window")
+    plain = llama.configure({**config, "attention_bias": False, "mlp_bias": False})
+    return replace(plain, layer_windows=(window,) * plain.num_layers)
+
+
+MISTRAL = Architecture("MistralForCausalLM", configure, safetensors=llama.LLAMA.safetensors, gguf=llama.LLAMA.gguf)

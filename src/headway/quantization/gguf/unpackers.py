@@ -1,0 +1,24 @@
+"""GGUF block type -> the function that unpacks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import torch
+
+from headway.quantization.gguf import q4_0, q4_1, q4_k, q5_0, q5_1, q5_k, q6_k, q8_0
+
+Unpack = Callable[[torch.Tensor], torch.Tensor]
+
+# uint8 [blocks, bytes of a block] -> float32 [blocks, weights of a block]
+UNPACKERS: Final[Mapping[str, Unpack]] = {
+    "Q4_0": q4_0.dequantize,
+    "Q4_1": q4_1.dequantize,
+    "Q5_0": q5_0.dequantize,
+    "Q5_1": q5_1.dequantize,
+    "Q8_0": q8_0.dequantize,
+    "Q4_K": q4_k.dequantize,
+    "Q5_K": q5_k.dequantize,
+    "Q6_K": q6_k.dequantize,
+}

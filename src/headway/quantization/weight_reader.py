@@ -1,0 +1,119 @@
+"""WeightReader: stored tensors of a card -> torch tensors, one at a time, with a small memory footprint."""
+
+from __future__ import annotations
+
+import mmap
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import torch
+
+from headway.artifacts.card import ModelCard, TensorInfo
+from headway.artifacts.gguf_types import BLOCK_TYPE_BY_NAME
+from headway.errors import ArtifactError
+from headway.quantization.dense import DENSE_DTYPES
+from headway.quantization.gguf.unpackers import UNPACKERS
+from headway.quantization.supported import check_quantization, check_types
+
+# Weights unpacked at once: 1 MiB of float32, so that the passes over them stay in the L2 cache.
+_CHUNK_WEIGHTS: Final = 1 << 18
+
+
+class WeightReader(AbstractContextManager["WeightReader"]):
+    """Reads tensors through memory maps; the pages of a tensor are given back once it is read.
+
+    Opening refuses quantization methods that cannot be read (NotBuiltError). Close it, or use it as a context manager.
+    """
+
+    def __init__(self, card: ModelCard):
+        check_quantization(card)
+        self._tensors = card.tensors
+        self._maps: dict[Path, mmap.mmap] = {}
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Unmap all files."""
+        for mapped in self._maps.values():
+            mapped.close()
+        self._maps.clear()
+
+    def tensor(self, name: str, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """The tensor `name` with its stored shape, as a copy of its own.
+
+        `dtype` None keeps the stored type of plain numbers and unpacks blocks to float32. Blocks are unpacked a chunk at
+        a time, so a `dtype` of 16 bits never needs the whole tensor in float32.
+
+        Raises ArtifactError: `missing_tensor`, `unsupported_tensor_type`, `truncated`, `tensor_size`.
+        """
+        info = self._tensors.get(name)
+        if info is None:
+            raise ArtifactError(f"the checkpoint has no tensor {name!r}", reason="missing_tensor", param=name)
+        check_types((info,))
+        dense = DENSE_DTYPES.get(info.dtype)
+        out = torch.empty(info.shape, dtype=dtype or dense or torch.float32)
+        self.read_into(info, out)
+        return out
+
+    def read_into(self, info: TensorInfo, out: torch.Tensor) -> None:
+        """Fill `out` (contiguous, as many elements as stored) with the tensor, converted to the dtype of `out`."""
+        block = BLOCK_TYPE_BY_NAME[info.dtype]
+        _check_size(info, block.elements, block.nbytes)
+        mapped = self._map(info)
+        # The view pins the map while it lives, so it must die before the pages are given back.
+        _decode(torch.frombuffer(mapped, dtype=torch.uint8, count=info.nbytes, offset=info.offset), info.dtype, out.view(-1))
+        _give_back(mapped, info)
+
+    def _map(self, info: TensorInfo) -> mmap.mmap:
+        mapped = self._maps.get(info.file)
+        if mapped is None:
+            with info.file.open("rb") as file:
+                # Copy-on-write only because torch wants a writable buffer; nothing writes.
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+            self._maps[info.file] = mapped
+        if info.offset + info.nbytes > len(mapped):
+            raise ArtifactError(
+                f"{info.file}: tensor {info.name} ends at byte {info.offset + info.nbytes}, the file at {len(mapped)}",
+                reason="truncated", param=str(info.file), fix="Download the file again.",
+            )  # fmt: skip
+        return mapped
+
+
+def _check_size(info: TensorInfo, elements: int, nbytes: int) -> None:
+    blocks, rest = divmod(info.elements, elements)
+    if rest or blocks * nbytes != info.nbytes or (info.shape and info.shape[-1] % elements):
+        raise ArtifactError(
+            f"{info.file}: tensor {info.name} of type {info.dtype} and shape {info.shape} cannot take {info.nbytes} bytes:"
+            f" {elements} weights of a row take {nbytes}",
+            reason="tensor_size", param=str(info.file), fix="Download the file again.",
+        )  # fmt: skip
+
+
+def _decode(raw: torch.Tensor, stored: str, out: torch.Tensor) -> None:
+    dense = DENSE_DTYPES.get(stored)
+    if dense is not None:
+        out.copy_(_as_dtype(raw, dense))
+        return
+    block, unpack = BLOCK_TYPE_BY_NAME[stored], UNPACKERS[stored]
+    rows = _CHUNK_WEIGHTS // block.elements
+    targets = out.split(rows * block.elements)
+    for packed, target in zip(raw.view(-1, block.nbytes).split(rows), targets, strict=True):
+        target.copy_(unpack(packed).view(-1))
+
+
+def _as_dtype(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    # A view needs an aligned start; safetensors does not promise one.
+    aligned = raw if raw.data_ptr() % dtype.itemsize == 0 else raw.clone()
+    return aligned.view(dtype)
+
+
+def _give_back(mapped: mmap.mmap, info: TensorInfo) -> None:
+    """Drop the whole pages inside the tensor; the kernel reads them again if anyone asks."""
+    first = -(-info.offset // mmap.PAGESIZE) * mmap.PAGESIZE
+    length = (info.offset + info.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - first
+    if length > 0 and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED, first, length)
+

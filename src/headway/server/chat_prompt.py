@@ -1,0 +1,52 @@
+"""From messages to prompt tokens: checked, rendered by the model's chat template, tokenized."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headway.errors import RequestError
+from headway.server.state import ServerState
+from headway.wire.chat import TemplateFields
+from headway.wire.messages import plain_messages
+
+_RESERVED = {
+    "messages",
+    "conversation",
+    "tools",
+    "documents",
+    "chat_template",
+    "add_generation_prompt",
+    "continue_final_message",
+}
+
+
+def rendered(state: ServerState, messages: Sequence[dict[str, Any]], body: TemplateFields, with_tools: bool) -> str:
+    """The prompt text. Raises RequestError for messages or templates that cannot be used."""
+    if body.chat_template is not None and not state.settings.trust_request_chat_template:
+        raise RequestError(
+            "This server takes no chat_template from requests",
+            reason="chat_template_untrusted",
+            param="chat_template",
+            fix="Leave it out, or start the server with --trust-request-chat-template.",
+        )
+    taken = _RESERVED & body.chat_template_kwargs.keys()
+    if taken:
+        raise RequestError(f"chat_template_kwargs cannot set {', '.join(sorted(taken))}", param="chat_template_kwargs")
+    kwargs = dict(state.settings.default_chat_template_kwargs) | body.chat_template_kwargs
+    if body.reasoning_effort is not None:
+        kwargs.setdefault("reasoning_effort", body.reasoning_effort)
+    return state.engine.tokenizer.render_chat(
+        plain_messages(messages),
+        add_generation_prompt=body.opens_answer,
+        continue_final_message=body.continue_final_message,
+        chat_template=body.chat_template or state.chat_template,
+        tools=body.tools if with_tools else None,
+        documents=body.documents,
+        **kwargs,
+    )
+
+
+def characters(messages: Sequence[dict[str, Any]]) -> int:
+    """About how much text there is to render."""
+    return sum(len(str(message.get("content", ""))) for message in messages)

@@ -1,0 +1,88 @@
+"""What the server needs of an engine, of its tokenizer and of its metrics. `AsyncEngine`, `Tokenizer` and `EngineMetrics`
+fit; so does a scripted fake."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Protocol
+
+from headway.engine.config import EngineConfig
+from headway.engine.outputs import RequestOutput
+from headway.engine.sampling_params import SamplingParams
+
+
+class TokenizerPort(Protocol):
+    @property
+    def special_ids(self) -> frozenset[int]: ...
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]: ...
+
+    def decode(self, ids: list[int], skip_special_tokens: bool = True) -> str: ...
+
+    def token_bytes(self, token_id: int, /) -> bytes: ...
+
+    def render_chat(
+        self,
+        messages: list[dict[str, Any]],
+        *,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool = False,
+        chat_template: str | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        documents: list[dict[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> str: ...
+
+
+class StatusPort(Protocol):
+    @property
+    def stage(self) -> str: ...
+
+    @property
+    def progress(self) -> float: ...
+
+    @property
+    def error(self) -> str | None: ...
+
+
+class EnginePort(Protocol):
+    @property
+    def config(self) -> EngineConfig: ...
+
+    @property
+    def status(self) -> StatusPort: ...
+
+    @property
+    def tokenizer(self) -> TokenizerPort: ...
+
+    @property
+    def max_model_len(self) -> int: ...
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def default_sampling(self) -> Mapping[str, Any]: ...
+
+    def generate(
+        self,
+        prompt: list[int],
+        params: SamplingParams,
+        request_id: str,
+        /,
+        *,
+        prompt_text: str | None = None,
+        priority: int = 0,
+        cache_salt: str | None = None,
+    ) -> AsyncIterator[RequestOutput]: ...
+
+
+class MetricsPort(Protocol):
+    def on_http(self, handler: str, method: str, status: int, seconds: float) -> None: ...
+
+    def on_rejection(self, reason: str) -> None: ...
+
+    def render(self) -> bytes: ...

@@ -1,0 +1,113 @@
+"""Building the engine beside a server that already answers: importing it takes a second, loading the model longer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headway.engine.config import EngineConfig
+from headway.engine.outputs import RequestOutput
+from headway.engine.sampling_params import SamplingParams
+from headway.errors import LoadingError
+from headway.server.engine_port import StatusPort, TokenizerPort
+from headway.telemetry.metrics import EngineMetrics
+
+if TYPE_CHECKING:
+    from headway.engine.async_engine import AsyncEngine
+
+
+@dataclass(frozen=True, slots=True)
+class PendingStatus:
+    stage: str
+    progress: float = 0.0
+    error: str | None = None
+
+
+class PendingEngine:
+    """Stands in until the engine can serve: it has a configuration and a status, everything else is LoadingError.
+
+    `behind` is the engine that loads, once there is one. Its stage "ready" shows as "warming", since what follows
+    loading (buckets of metrics) is still to be done.
+    """
+
+    def __init__(self, config: EngineConfig):
+        self.config = config
+        self.behind: AsyncEngine | None = None
+
+    @property
+    def status(self) -> StatusPort:
+        if self.behind is None:
+            return PendingStatus("starting")
+        status = self.behind.status
+        return PendingStatus("warming", 1.0) if status.stage == "ready" else status
+
+    @property
+    def tokenizer(self) -> TokenizerPort:
+        raise self._not_yet()
+
+    @property
+    def max_model_len(self) -> int:
+        raise self._not_yet()
+
+    @property
+    def vocab_size(self) -> int:
+        raise self._not_yet()
+
+    @property
+    def default_sampling(self) -> dict[str, Any]:
+        raise self._not_yet()
+
+    def generate(
+        self, prompt: list[int], params: SamplingParams, request_id: str, /, **_: Any
+    ) -> AsyncIterator[RequestOutput]:
+        raise self._not_yet()
+
+    def _not_yet(self) -> LoadingError:
+        return LoadingError("The engine is starting")
+
+
+async def start_engine(config: EngineConfig, metrics: EngineMetrics) -> AsyncEngine:
+    """The engine, loading its model on a thread of its own, reporting to `metrics` and to the log."""
+    engine = await asyncio.to_thread(_build, config, metrics)
+    engine.start()
+    return engine
+
+
+def _build(config: EngineConfig, metrics: EngineMetrics) -> AsyncEngine:
+    from headway.engine.async_engine import AsyncEngine
+    from headway.engine.core import Observers
+    from headway.telemetry.stats import StepStats
+    from headway.telemetry.stats_log import StatsLog
+
+    log = None if config.disable_log_stats else StatsLog(0, config.log_stats_interval)
+
+    def on_step(step: StepStats) -> None:
+        metrics.on_step(step)
+        if log is not None:
+            log.observe(step)
+
+    return AsyncEngine(config, Observers(on_step, metrics.on_request))
+
+
+def describe_cache(metrics: EngineMetrics, engine: AsyncEngine) -> None:
+    """Tell the metrics what is known only after loading."""
+    metrics.set_max_model_len(engine.max_model_len)
+    metrics.set_cache_info(_cache_info(engine.config, engine.loaded.capacity.num_blocks))
+
+
+def _cache_info(config: EngineConfig, num_blocks: int) -> dict[str, object]:
+    """Labels of cache_config_info, named as in vLLM."""
+    return {
+        "block_size": config.block_size,
+        "num_gpu_blocks": num_blocks,
+        "num_cpu_blocks": 0,
+        "num_gpu_blocks_override": config.num_gpu_blocks_override,
+        "gpu_memory_utilization": config.gpu_memory_utilization,
+        "kv_cache_memory_bytes": config.kv_cache_memory_bytes,
+        "enable_prefix_caching": config.enable_prefix_caching,
+        "cache_dtype": "auto",
+        "prefix_caching_hash_algo": "sha256",
+        "sliding_window": None,
+    }

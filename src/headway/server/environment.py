@@ -1,0 +1,101 @@
+"""The VLLM_* environment variables that Headway knows, and the warning for those that nobody knows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+Effect = Literal["used", "none", "not built", "removed"]
+_OTHER_PROGRAMS = ("VLLM_SRUN_", "VLLM_SR_")  # read by the runtime and the router
+
+
+class Known(NamedTuple):
+    """`effect` of setting the variable here; `note` says what to use instead or why nothing happens."""
+
+    effect: Effect
+    note: str = ""
+
+
+_USED = Known("used")
+_LATER = Known("not built", "this version has no feature behind it")
+_ONE_PROCESS = Known("none", "there is one process")
+_NO_GPU = Known("none", "it concerns GPUs")
+
+KNOWN: Mapping[str, Known] = {
+    # read here, in telemetry, in the engine or in wire
+    "VLLM_API_KEY": _USED,
+    "VLLM_LOGGING_LEVEL": _USED,
+    "VLLM_LOGGING_PREFIX": _USED,
+    "VLLM_LOGGING_STREAM": _USED,
+    "VLLM_LOGGING_CONFIG_PATH": _USED,
+    "VLLM_CONFIGURE_LOGGING": _USED,
+    "VLLM_LOG_STATS_INTERVAL": _USED,
+    "VLLM_HTTP_TIMEOUT_KEEP_ALIVE": _USED,
+    "VLLM_CPU_KVCACHE_SPACE": _USED,
+    "VLLM_MAX_N_SEQUENCES": _USED,
+    "VLLM_MAX_STOP_STRINGS": _USED,
+    "VLLM_MAX_COMPLETION_PROMPTS": _USED,
+    "VLLM_ALLOW_LONG_MAX_MODEL_LEN": _USED,
+    # nothing to switch
+    "VLLM_PORT": Known("none", "it never was the API port; use --port"),
+    "VLLM_HOST_IP": _ONE_PROCESS,
+    "VLLM_CACHE_ROOT": Known("none", "use HEADWAY_CACHE"),
+    "VLLM_CONFIG_ROOT": Known("none", "there is no folder of configurations"),
+    "VLLM_ENGINE_READY_TIMEOUT_S": _ONE_PROCESS,
+    "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": _ONE_PROCESS,
+    "VLLM_WORKER_MULTIPROC_METHOD": _ONE_PROCESS,
+    "VLLM_ENABLE_V1_MULTIPROCESSING": _ONE_PROCESS,
+    "VLLM_KEEP_ALIVE_ON_ENGINE_DEATH": Known("none", "the server stays up; --exit-on-engine-death ends it"),
+    "VLLM_NO_USAGE_STATS": Known("none", "Headway reports to nobody"),
+    "VLLM_DO_NOT_TRACK": Known("none", "Headway reports to nobody"),
+    "VLLM_NCCL_SO_PATH": _NO_GPU,
+    "VLLM_SKIP_P2P_CHECK": _NO_GPU,
+    "VLLM_FLOAT32_MATMUL_PRECISION": _NO_GPU,
+    "VLLM_KV_CACHE_LAYOUT": Known("none", "there is one layout"),
+    "VLLM_CPU_ATTN_SPLIT_KV": Known("none", "there is one attention kernel"),
+    "VLLM_CPU_INT4_W4A8": Known("none", "there is one kernel for quantized weights"),
+    "VLLM_PLUGINS": Known("none", "there are no plug-ins"),
+    # to come
+    "VLLM_TRACE_FUNCTION": _LATER,
+    "VLLM_CPU_OMP_THREADS_BIND": _LATER,
+    "VLLM_CPU_NUM_OF_RESERVED_CPU": _LATER,
+    "VLLM_SERVER_DEV_MODE": _LATER,
+    "VLLM_ALLOW_RUNTIME_LORA_UPDATING": _LATER,
+    "VLLM_ENABLE_RESPONSES_API_STORE": _LATER,
+    "VLLM_USE_MODELSCOPE": _LATER,
+    "VLLM_BATCH_INVARIANT": _LATER,
+    "VLLM_PP_LAYER_PARTITION": _LATER,
+    "VLLM_DP_RANK": _LATER,
+    "VLLM_DP_SIZE": _LATER,
+    "VLLM_DP_MASTER_IP": _LATER,
+    "VLLM_DP_MASTER_PORT": _LATER,
+    "VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT": _LATER,
+    "VLLM_REGEX_COMPILATION_TIMEOUT_S": _LATER,
+    # gone from vLLM itself
+    "VLLM_USE_V1": Known("removed", "there is one engine"),
+    "VLLM_ATTENTION_BACKEND": Known("removed", "use --attention-backend"),
+}
+
+_OFF = ("", "0", "false", "False")
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """One sentence for each VLLM_* variable that nobody knows, with the nearest known name. No values."""
+    out = []
+    for name in sorted(environment):
+        if name.startswith("VLLM_") and not name.startswith(_OTHER_PROGRAMS) and name not in KNOWN:
+            near = difflib.get_close_matches(name, KNOWN, 1)
+            out.append(
+                f"Unknown vLLM environment variable detected: {name}" + (f". Did you mean {near[0]}?" if near else "")
+            )
+    return out
+
+
+def idle_variables(environment: Mapping[str, str]) -> list[str]:
+    """One sentence for each known variable that is set and changes nothing here."""
+    return [
+        f"{name} is set and has no effect: {known.note}"
+        for name, known in KNOWN.items()
+        if known.effect != "used" and environment.get(name, "") not in _OFF
+    ]

@@ -1,0 +1,70 @@
+"""The server's flags. Defaults equal those of ServerSettings (a test compares)."""
+
+from __future__ import annotations
+
+from headway.engine.flag import Flag
+
+F, L = "Frontend", "Logs and metrics"
+BREADTH, DEPTH, DISTRIBUTED = "Engine breadth", "Engine depth", "Distributed"
+
+SERVER_FLAGS: tuple[Flag, ...] = (
+    Flag("host", "text", "127.0.0.1", "Address to listen on; 0.0.0.0 or :: = all interfaces.", F),
+    Flag("port", "int", 8000, "Port to listen on; 0 = any free one.", F),
+    Flag("uds", "text", None, "Path of a Unix socket to listen on instead.", F),
+    Flag("root-path", "text", "", "Path prefix that a proxy in front strips.", F),
+    Flag("api-key", "texts", (), "Key that clients must send; may be repeated. VLLM_API_KEY is read when absent.", F),
+    Flag("allowed-origins", "texts", (), "Origins that browsers may call from (CORS); absent = none.", F),
+    Flag("allowed-methods", "texts", ("*",), "Methods that browsers may use.", F),
+    Flag("allowed-headers", "texts", ("*",), "Headers that browsers may send.", F),
+    Flag("allow-credentials", "bool", False, "Browsers may send credentials.", F),
+    Flag("max-request-bytes", "size", 32 * 1024 * 1024, "Largest request body.", F),
+    Flag("max-json-depth", "int", 64, "Deepest nesting of a request body.", F),
+    Flag("h11-max-incomplete-event-size", "size", 4 * 1024 * 1024, "Most bytes of request line and headers.", F),
+    Flag("h11-max-header-count", "int", 256, "Most headers of a request.", F),
+    Flag("response-role", "text", "assistant", "Role of answers in chats.", F),
+    Flag("chat-template", "text", None, "File with a chat template, or the template itself, instead of the model's.", F),
+    Flag("chat-template-content-format", "text", "auto", "How templates see message parts; they are joined to one text.", F, choices=("auto", "string")),
+    Flag("default-chat-template-kwargs", "json", {}, "Variables for the chat template that requests may replace.", F),
+    Flag("trust-request-chat-template", "bool", False, "Requests may bring their own chat_template (rendered in a sandbox).", F),
+    Flag("exclude-tools-when-tool-choice-none", "bool", False, "Do not show tools to the template when tool_choice is none.", F),
+    Flag("return-tokens-as-token-ids", "bool", False, "Log-probabilities name tokens as token_id:N.", F),
+    Flag("enable-prompt-tokens-details", "bool", False, "usage tells how many prompt tokens came from the cache.", F),
+    Flag("enable-force-include-usage", "bool", False, "Every chunk of every stream carries usage.", F),
+    Flag("enable-request-id-headers", "bool", False, "Answers carry X-Request-Id.", F),
+    Flag("sse-keep-alive-interval", "float", 0.0, "Seconds of silence in a stream before a comment is sent; 0 = never.", F),
+    Flag("stream-interval", "int", 1, "Tokens in one chunk of a stream.", F),
+    Flag("fingerprint-mode", "text", "full", "What system_fingerprint tells.", F, choices=("full", "hash", "none")),
+    Flag("disable-fastapi-docs", "bool", False, "No /docs, /redoc and /openapi.json.", F),
+    Flag("shutdown-timeout", "float", 0.0, "Seconds that requests may go on after SIGTERM.", F),
+    Flag("exit-on-engine-death", "bool", False, "End the process with code 1 when the engine dies; else /health tells.", F),
+    # logs
+    Flag("enable-log-requests", "bool", False, "One line for each request: id, sizes, sampling; never its text.", L),
+    Flag("log-level", "text", None, "DEBUG, INFO, WARNING or ERROR (VLLM_LOGGING_LEVEL).", L),
+    Flag("uvicorn-log-level", "text", "info", "Level of the HTTP server's own log.", L, choices=("critical", "error", "warning", "info", "debug", "trace")),
+    Flag("disable-uvicorn-access-log", "bool", False, "No line for each HTTP request.", L),
+    Flag("disable-access-log-for-endpoints", "csv", (), "Comma-separated paths without access log.", L),
+    Flag("legacy-metric-names", "bool", True, "/metrics also has underscore and removed names.", L),
+    # not there
+    Flag("ssl-keyfile", "text", None, "Key for TLS.", F, feature="TLS", comes=BREADTH),
+    Flag("ssl-certfile", "text", None, "Certificate for TLS.", F, feature="TLS", comes=BREADTH),
+    Flag("ssl-ca-certs", "text", None, "Authorities for client certificates.", F, feature="TLS", comes=BREADTH),
+    Flag("ssl-cert-reqs", "int", 0, "Whether clients need certificates.", F, feature="TLS", comes=BREADTH),
+    Flag("ssl-ciphers", "text", None, "Ciphers for TLS.", F, feature="TLS", comes=BREADTH),
+    Flag("middleware", "texts", (), "Import paths of ASGI middleware.", F, feature="middleware plug-ins", comes=BREADTH),
+    Flag("max-log-len", "int", None, "Longest prompt in the log.", L, note="Prompts are never logged."),
+    Flag("enable-log-outputs", "bool", False, "Log what the model writes.", L, feature="logging of texts", comes=BREADTH),
+    Flag("disable-log-requests", "bool", False, "Do not log requests.", L, note="Requests are logged only with --enable-log-requests."),
+    Flag("log-error-stack", "bool", False, "Log tracebacks.", L, note="Tracebacks of defects are always logged."),
+    Flag("log-config-file", "text", None, "Logging configuration.", L, feature="flag for it (VLLM_LOGGING_CONFIG_PATH does it)", comes=BREADTH),
+    Flag("enable-per-request-metrics", "bool", False, "Answers carry timings.", F, feature="timings in answers", comes=BREADTH),
+    Flag("enable-server-load-tracking", "bool", False, "/load counts.", F, note="/load always counts."),
+    Flag("enable-tokenizer-info-endpoint", "bool", False, "Route /tokenizer_info.", F, feature="/tokenizer_info", comes=BREADTH),
+    Flag("enable-auto-tool-choice", "bool", False, "The model may call tools.", F, feature="tool calling", comes=DEPTH),
+    Flag("tool-call-parser", "text", None, "How tool calls are written.", F, feature="tool calling", comes=DEPTH),
+    Flag("tool-parser-plugin", "text", None, "Import path of a tool parser.", F, feature="tool calling", comes=DEPTH),
+    Flag("tool-server", "text", None, "Servers of tools.", F, feature="tool calling", comes=DEPTH),
+    Flag("reasoning-parser", "text", None, "How reasoning is written.", F, feature="reasoning parsers", comes=DEPTH),
+    Flag("lora-modules", "words", (), "LoRA adapters to load.", F, feature="LoRA adapters", comes=DEPTH),
+    Flag("api-server-count", "int", 1, "HTTP processes.", F, aliases=("-asc",), feature="several HTTP processes", comes=DISTRIBUTED),
+    Flag("headless", "bool", False, "No HTTP server.", F, feature="headless workers", comes=DISTRIBUTED),
+)  # fmt: skip

@@ -1,0 +1,68 @@
+"""From the bytes of a request to a checked body: media type, size, nesting, JSON, fields, in this order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel
+
+from headway.errors import RequestError
+from headway.server.state import state_of
+from headway.wire.limits import BodyLimits, too_large
+from headway.wire.not_built import NotBuiltField, refuse_not_built
+from headway.wire.parse import parse_body, parse_object
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T", bound=BaseModel)
+_LONG_BODY = 256 * 1024  # bytes; longer bodies are parsed off the event loop
+_SHOWN_NAMES = 10
+
+
+async def read_body(request: Request, model: type[T], not_built: tuple[NotBuiltField, ...] = ()) -> T:
+    """Raises RequestError (400, 413) or NotBuiltError."""
+    _require_json(request)
+    limits = state_of(request).limits
+    raw = await _read(request, limits)
+    if len(raw) > _LONG_BODY:
+        return await asyncio.to_thread(_parse, raw, limits, model, not_built)
+    return _parse(raw, limits, model, not_built)
+
+
+def _parse(raw: bytes, limits: BodyLimits, model: type[T], not_built: tuple[NotBuiltField, ...]) -> T:
+    fields = parse_object(raw, limits)
+    refuse_not_built(not_built, fields)
+    body = parse_body(model, fields)
+    unknown = sorted(fields.keys() - model.model_fields.keys() - {entry.name for entry in not_built})
+    if unknown:
+        names = ", ".join(name[:40] for name in unknown[:_SHOWN_NAMES])
+        _log.debug("ignored %d unknown field(s) of %s: %s", len(unknown), model.__name__, names)
+    return body
+
+
+def _require_json(request: Request) -> None:
+    given = request.headers.get("content-type", "")
+    kind = given.partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise RequestError(
+            f"Unsupported Media Type: the body must be application/json, got {given[:80]!r}",
+            reason="media_type_unsupported",
+            param="content-type",
+        )
+
+
+async def _read(request: Request, limits: BodyLimits) -> bytes:
+    """The body, never more than the limit of it in memory, whether or not its length was announced."""
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced[:20]) > limits.max_bytes:
+        raise too_large(limits)
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limits.max_bytes:
+            raise too_large(limits)
+        chunks.append(chunk)
+    return b"".join(chunks)

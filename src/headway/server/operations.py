@@ -1,0 +1,47 @@
+"""The routes that operators and balancers use: health, ping, version, metrics, load, models."""
+
+from __future__ import annotations
+
+from fastapi import Request
+from starlette.responses import Response
+
+from headway import __version__
+from headway.server.respond import json_response
+from headway.server.state import state_of
+from headway.telemetry.metrics import CONTENT_TYPE
+from headway.wire.models import ModelList, model_entry
+
+
+async def health(request: Request) -> Response:
+    """200 when requests can be served; else 503 with what is going on. Never waits for the engine."""
+    state = state_of(request)
+    status = state.engine.status
+    if state.is_closing:
+        return json_response({"status": "stopping"}, 503)
+    if status.stage == "ready":
+        return json_response({"status": "ok"})
+    if status.stage in ("dead", "stopped"):
+        return json_response({"status": status.stage, "reason": status.error or "no reason given"}, 503)
+    return json_response({"status": "loading", "stage": status.stage, "progress": round(status.progress, 4)}, 503)
+
+
+async def version(request: Request) -> Response:
+    return json_response({"version": __version__})
+
+
+async def metrics(request: Request) -> Response:
+    return Response(state_of(request).metrics.render(), headers={"content-type": CONTENT_TYPE})
+
+
+async def load(request: Request) -> Response:
+    """API requests in flight."""
+    return json_response({"server_load": state_of(request).load})
+
+
+async def models(request: Request) -> Response:
+    state = state_of(request)
+    state.require_ready()
+    root = state.engine.config.model
+    entries = [model_entry(name, root, state.created, state.engine.max_model_len) for name in state.names]
+    answer: ModelList = {"object": "list", "data": entries}
+    return json_response(answer)

@@ -1,0 +1,154 @@
+"""serve: the process of `headway serve`, from taking the port to the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import uvicorn
+from fastapi import FastAPI
+
+from headway.engine.config import EngineConfig
+from headway.server.access_log import WithoutPaths
+from headway.server.app import create_app
+from headway.server.engine_start import PendingEngine, describe_cache, start_engine
+from headway.server.http_protocol import bounded_protocol
+from headway.server.listener import Listener, listen
+from headway.server.routes import ROUTES
+from headway.server.run_file import noted, this_process
+from headway.server.settings import ServerSettings
+from headway.server.shutdown import drain, on_signals
+from headway.server.state import ServerState
+from headway.telemetry.logs import configure_logging
+from headway.telemetry.metrics import EngineMetrics
+
+if TYPE_CHECKING:
+    from headway.engine.async_engine import AsyncEngine
+
+_log = logging.getLogger(__name__)
+_ENGINE_STOP_SECONDS = 5.0
+_WATCH_SECONDS = 0.05
+
+
+def serve(config: EngineConfig, settings: ServerSettings, warnings: Sequence[str] = ()) -> int:
+    """Serve until a signal comes or the engine cannot be loaded; returns the exit code.
+
+    `warnings` are sentences about the configuration for the log.
+
+    The port is taken first: whoever connects while the model loads is told so. Raises ConfigError when it cannot be.
+    """
+    configure_logging("APIServer", level=settings.log_level, secrets=settings.api_key)
+    for sentence in warnings:
+        _log.warning("%s", sentence)
+    listener = listen(settings)
+    try:
+        name = (config.served_model_name or (config.model,))[0]
+        with noted(this_process(listener.url, name, listener.port, listener.uds)) as note:
+            _log_start(listener, settings)
+            metrics = EngineMetrics(name, legacy_names=settings.legacy_metric_names)
+            app = create_app(PendingEngine(config), settings, metrics)
+            http = _HttpServer(uvicorn_config(app, settings))
+            with asyncio.Runner(loop_factory=http.config.get_loop_factory()) as runner:
+                process = _Process(http, app.state.headway, metrics, lambda: note.unlink(missing_ok=True))
+                return runner.run(process.run(listener))
+    finally:
+        listener.close()
+
+
+class _HttpServer(uvicorn.Server):
+    """uvicorn without its signal handlers: `shutdown` decides what a signal means."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def stop_accepting(self) -> None:
+        for listening in getattr(self, "servers", []):
+            listening.close()
+
+
+def uvicorn_config(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
+    if settings.disable_access_log_for_endpoints:
+        logging.getLogger("uvicorn.access").addFilter(WithoutPaths(settings.disable_access_log_for_endpoints))
+    return uvicorn.Config(
+        app,
+        http=bounded_protocol(settings.h11_max_incomplete_event_size, settings.h11_max_header_count),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level=settings.uvicorn_log_level,
+        access_log=not settings.disable_uvicorn_access_log,
+        server_header=False,
+        timeout_keep_alive=int(settings.timeout_keep_alive),
+        timeout_graceful_shutdown=1,
+        proxy_headers=False,
+    )
+
+
+class _Process:
+    """The tasks of one server process: HTTP, the engine's life, and the wait for a signal."""
+
+    def __init__(self, http: _HttpServer, state: ServerState, metrics: EngineMetrics, remove_note: Callable[[], None]):
+        self._http = http
+        self._state = state
+        self._metrics = metrics
+        self._remove_note = remove_note
+        self._engine: AsyncEngine | None = None
+
+    async def run(self, listener: Listener) -> int:
+        stop = asyncio.Event()
+        on_signals(stop, self._remove_note)
+        http = asyncio.create_task(self._http.serve(sockets=[listener.socket]))
+        engine = asyncio.create_task(self._engine_life())
+        signalled = asyncio.create_task(stop.wait())
+        await asyncio.wait({http, engine, signalled}, return_when=asyncio.FIRST_COMPLETED)
+        code = 0 if signalled.done() else 1
+        self._http.stop_accepting()
+        await drain(self._state, self._state.settings.shutdown_timeout)
+        self._http.should_exit = True
+        signalled.cancel()
+        await asyncio.gather(http, self._end_engine(engine), return_exceptions=True)
+        for task in (http, engine):
+            if not task.cancelled() and (error := task.exception()) is not None:
+                _log.error("the server failed", exc_info=error)
+        return code
+
+    async def _engine_life(self) -> None:
+        """Returns when the process should end because of its engine."""
+        pending = self._state.engine
+        assert isinstance(pending, PendingEngine)
+        engine = self._engine = pending.behind = await start_engine(pending.config, self._metrics)
+        await self._until_over(engine, "ready")
+        if not engine.is_ready:
+            _log.error("The model cannot be served: %s", engine.status.error)
+            return
+        describe_cache(self._metrics, engine)
+        self._state.engine = engine
+        logging.getLogger("uvicorn.error").info("Application startup complete.")
+        await self._until_over(engine, "dead")
+        _log.error("The engine died: %s", engine.status.error)
+        if not self._state.settings.exit_on_engine_death:
+            await asyncio.Event().wait()  # /health tells the reason until somebody ends the process
+
+    async def _until_over(self, engine: AsyncEngine, stage: str) -> None:
+        while engine.status.stage not in (stage, "dead", "stopped"):
+            await asyncio.sleep(_WATCH_SECONDS)
+
+    async def _end_engine(self, life: asyncio.Task[None]) -> None:
+        """End the engine's thread. One that is loading, or stuck in a step, is left to the end of the process."""
+        life.cancel()
+        if self._engine is not None and self._engine.is_ready:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._engine.shutdown(), _ENGINE_STOP_SECONDS)
+
+
+def _log_start(listener: Listener, settings: ServerSettings) -> None:
+    _log.info("Starting vLLM server on %s", listener.url)
+    if listener.uds is None and settings.host == "127.0.0.1":
+        _log.info("listening on this machine only; --host 0.0.0.0 opens all interfaces")
+    _log.info("Available routes are:")
+    for route in ROUTES:
+        _log.info("Route: %s, Methods: %s", route.path, ", ".join(route.methods))

@@ -1,0 +1,56 @@
+"""ServerSettings: everything that shapes the HTTP side, as one immutable record. Field names are the flags' names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Defaults are the flags' defaults (`server/flags.py`; a test compares them)."""
+
+    # where it listens
+    host: str = "127.0.0.1"
+    port: int = 8000
+    uds: str | None = None  # path of a Unix socket; replaces host and port
+    root_path: str = ""  # prefix that a proxy in front has stripped
+    # who may come in
+    api_key: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()  # CORS is off while this is empty
+    allowed_methods: tuple[str, ...] = ("*",)
+    allowed_headers: tuple[str, ...] = ("*",)
+    allow_credentials: bool = False
+    # how much a request may be
+    max_request_bytes: int = 32 * 1024 * 1024
+    max_json_depth: int = 64
+    h11_max_incomplete_event_size: int = 4 * 1024 * 1024  # bytes of request line and headers
+    h11_max_header_count: int = 256
+    # chat
+    response_role: str = "assistant"
+    chat_template: str | None = None  # the text of a template, or the path of a file with it
+    chat_template_content_format: str = "auto"
+    default_chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    trust_request_chat_template: bool = False
+    exclude_tools_when_tool_choice_none: bool = False
+    # answers
+    return_tokens_as_token_ids: bool = False
+    enable_prompt_tokens_details: bool = False
+    enable_force_include_usage: bool = False
+    enable_request_id_headers: bool = False
+    sse_keep_alive_interval: float = 0.0  # seconds; 0 = no keep-alive comments
+    stream_interval: int = 1
+    fingerprint_mode: str = "full"  # full | hash | none
+    disable_fastapi_docs: bool = False
+    # logs
+    enable_log_requests: bool = False
+    uvicorn_log_level: str = "info"
+    disable_uvicorn_access_log: bool = False
+    disable_access_log_for_endpoints: tuple[str, ...] = ()
+    log_level: str | None = None
+    legacy_metric_names: bool = True
+    # life
+    shutdown_timeout: float = 0.0  # seconds that requests may still run after SIGTERM
+    exit_on_engine_death: bool = False
+    timeout_keep_alive: float = 5.0  # VLLM_HTTP_TIMEOUT_KEEP_ALIVE

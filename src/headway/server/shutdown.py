@@ -1,0 +1,57 @@
+"""How a server ends: no new connections, a while for what runs, an error for the rest, then the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Callable
+
+from headway.server.state import ServerState
+
+_log = logging.getLogger(__name__)
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LAST_WORDS_SECONDS = 2.0  # for error frames to reach their clients
+_POLL_SECONDS = 0.02
+_ECHO_SECONDS = 1.0  # a signal to the whole process group comes twice when a supervisor passes it on as well
+
+
+def on_signals(stop: asyncio.Event, last_act: Callable[[], None]) -> None:
+    """The first SIGINT or SIGTERM sets `stop`, one that comes later ends the process at once after `last_act`."""
+    loop = asyncio.get_running_loop()
+    first_at = 0.0
+
+    def received(number: signal.Signals) -> None:
+        nonlocal first_at
+        if not stop.is_set():
+            _log.info("received %s, shutting down", number.name)
+            first_at = loop.time()
+            stop.set()
+        elif loop.time() - first_at > _ECHO_SECONDS:
+            _log.warning("received %s again: ending at once", number.name)
+            last_act()
+            os._exit(128 + number)
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, received, number)
+
+
+async def drain(state: ServerState, seconds: float) -> None:
+    """Refuse new requests, wait up to `seconds` for those that run, then end them with an error."""
+    state.refuse_new()
+    if state.load and seconds > 0:
+        _log.info("waiting up to %g s for %d request(s)", seconds, state.load)
+        await _until_idle(state, seconds)
+    if state.load:
+        _log.info("ending %d request(s)", state.load)
+    state.end_all()
+    await _until_idle(state, _LAST_WORDS_SECONDS)
+
+
+async def _until_idle(state: ServerState, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while state.load:
+                await asyncio.sleep(_POLL_SECONDS)

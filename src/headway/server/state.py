@@ -1,0 +1,128 @@
+"""ServerState: what all handlers of one application share."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from fastapi import Request
+
+from headway import __version__
+from headway.errors import ConfigError, EngineDeadError, HeadwayError, LoadingError, NotFoundError
+from headway.server.engine_port import EnginePort, MetricsPort
+from headway.server.settings import ServerSettings
+from headway.server.token_pieces import TokenPieces
+from headway.wire.limits import BodyLimits
+
+
+class ServerState:
+    """Lives on one event loop. `load` counts API requests in flight."""
+
+    def __init__(self, engine: EnginePort, settings: ServerSettings, metrics: MetricsPort):
+        self.engine = engine
+        self.settings = settings
+        self.metrics = metrics
+        self.created = int(time.time())
+        self.load = 0
+        self.names: tuple[str, ...] = engine.config.served_model_name or (engine.config.model,)
+        self.limits = BodyLimits(settings.max_request_bytes, settings.max_json_depth)
+        self.chat_template = template_text(settings.chat_template)
+        self.fingerprint = fingerprint(settings.fingerprint_mode, engine)
+        self._pieces: TokenPieces | None = None
+        self._closing: asyncio.Future[None] | None = None
+        self.is_closing = False
+
+    @property
+    def pieces(self) -> TokenPieces:
+        """Texts and bytes of single tokens; known once the model is loaded."""
+        if self._pieces is None:
+            self._pieces = TokenPieces(self.engine.tokenizer)
+        return self._pieces
+
+    @property
+    def closing(self) -> asyncio.Future[None]:
+        """Done when requests in flight must end."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_future()
+        return self._closing
+
+    def refuse_new(self) -> None:
+        """From now on every API request is answered with 503."""
+        self.is_closing = True
+
+    def end_all(self) -> None:
+        """End the requests in flight with an error that says why."""
+        self.is_closing = True
+        if not self.closing.done():
+            self.closing.set_result(None)
+
+    def require_ready(self) -> None:
+        """Raises LoadingError, EngineDeadError, or the error of a server that shuts down."""
+        if self.is_closing:
+            raise shutting_down()
+        status = self.engine.status
+        if status.stage == "ready":
+            return
+        if status.stage in ("dead", "stopped"):
+            raise EngineDeadError(f"The engine is {status.stage}: {status.error or 'no reason given'}")
+        raise LoadingError(
+            f"The model is still loading (stage {status.stage}, {status.progress:.0%}). GET /health tells when it is ready"
+        )
+
+    def model_named(self, name: str | None) -> str:
+        """The name that the answer carries. Raises NotFoundError unless `name` is absent or one of the served names."""
+        if name is None or name == "":
+            return self.names[0]
+        if name not in self.names:
+            shown = name if len(name) <= 200 else name[:197] + "..."
+            raise NotFoundError(
+                f"The model {shown!r} does not exist here. Served: {', '.join(self.names)}",
+                reason="model_not_found",
+                param="model",
+            )
+        return name
+
+
+def state_of(request: Request) -> ServerState:
+    return cast(ServerState, request.app.state.headway)
+
+
+def shutting_down() -> HeadwayError:
+    return HeadwayError(
+        "The server is shutting down", reason="shutting_down", fix="Send the request to another server or later."
+    )
+
+
+def template_text(given: str | None) -> str | None:
+    """`--chat-template` is a file or the template itself; one line without braces is taken for a path.
+
+    Raises ConfigError for a file that cannot be read.
+    """
+    if given is None or "\n" in given or "{" in given:
+        return given
+    try:
+        return Path(given).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise ConfigError(
+            f"--chat-template {given!r} cannot be read: {e}",
+            param="chat_template",
+            fix="Give a readable file or the template itself.",
+        ) from e
+
+
+def fingerprint(mode: str, engine: EnginePort) -> str | None:
+    """Names version and model settings in one word, so that a client sees when answers may change."""
+    config = engine.config
+    shaping: Mapping[str, object] = {
+        "version": __version__,
+        "model": config.model,
+        "revision": config.revision,
+        "dtype": config.dtype,
+        "quantization": config.quantization,
+    }
+    digest = hashlib.sha256(repr(shaping).encode()).hexdigest()[:8]
+    return {"full": f"headway-{__version__}-{digest}", "hash": digest, "none": None}[mode]

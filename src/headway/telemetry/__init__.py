@@ -1,0 +1,1 @@
+"""Metrics, logging with redaction, and the lines that people grep for."""

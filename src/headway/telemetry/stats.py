@@ -1,0 +1,45 @@
+"""What the engine counts, as plain records; `telemetry.metrics` and the log line are made from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class StepStats:
+    """One engine step. Gauges are values after the step, the rest are increments of this step."""
+
+    running: int
+    waiting: int
+    kv_usage: float  # fraction of blocks in use, 0..1
+    scheduled_tokens: int
+    prompt_tokens: int  # prompt tokens computed or taken from the cache in this step, each once per request
+    cached_prompt_tokens: int
+    generation_tokens: int
+    prefix_queries: int  # tokens looked up in the prefix cache
+    prefix_hits: int  # tokens found there
+    preemptions: int
+    preempted_tokens: int  # computed tokens thrown away by the preemptions
+    first_token_seconds: tuple[float, ...] = ()
+    inter_token_seconds: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStats:
+    """One finished request (a sequence; n=2 gives two). Times in seconds."""
+
+    finish_reason: str  # stop | length | abort | error
+    prompt_tokens: int
+    generation_tokens: int
+    cached_tokens: int
+    preemptions: int
+    n: int
+    max_tokens: int | None
+    e2e_seconds: float
+    queue_seconds: float
+    prefill_seconds: float
+    decode_seconds: float
+    time_per_output_token: float | None = None  # decode_seconds / (generation_tokens - 1)
+    labels: dict[str, str] = field(default_factory=dict)
+    last_of_request: bool = True  # False for all but the last to finish of n sequences
+    longest_generation_tokens: int = 0  # with the last of n > 1 sequences: generated tokens of the longest

@@ -1,0 +1,71 @@
+"""The request fields that completions and chat completions share, with the defaults of the contract (1.5)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from headway.wire.fields import Body, Number, TokenBias, TokenId, Whole
+
+CacheSalt = Annotated[str, Field(min_length=1, max_length=1024)]
+
+
+class StreamOptions(Body):
+    include_usage: bool = False
+    continuous_usage_stats: bool = False
+
+
+class GenerationBody(Body):
+    """Ranges of the sampling fields are checked by SamplingParams, token ids by the engine, so that both say it once."""
+
+    model: str | None = None
+    # sampling; None = the model's own default
+    temperature: Number | None = None
+    top_p: Number | None = None
+    top_k: Whole | None = None
+    min_p: Number | None = None
+    repetition_penalty: Number | None = None
+    presence_penalty: Number = 0.0
+    frequency_penalty: Number = 0.0
+    seed: Whole | None = None
+    n: Whole = 1
+    logit_bias: TokenBias | None = None
+    allowed_token_ids: list[TokenId] | None = None
+    bad_words: list[str] = Field(default_factory=list)
+    # where it ends
+    stop: str | list[str] | None = None
+    stop_token_ids: list[TokenId] = Field(default_factory=list)
+    include_stop_str_in_output: bool = False
+    ignore_eos: bool = False
+    min_tokens: Whole = 0
+    # the prompt
+    truncate_prompt_tokens: Annotated[Whole, Field(ge=-1)] | None = None
+    truncation_side: Literal["left", "right"] = "left"
+    prompt_logprobs: Annotated[Whole, Field(ge=-1)] | None = None
+    # the answer
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    stream_interval: Annotated[Whole, Field(ge=1)] | None = None
+    skip_special_tokens: bool = True
+    spaces_between_special_tokens: bool = True
+    return_token_ids: bool = False
+    return_tokens_as_token_ids: bool | None = None
+    # handling
+    priority: Whole = 0
+    request_id: str | None = None
+    cache_salt: CacheSalt | None = None
+    user: str | None = None
+
+    @model_validator(mode="after")
+    def _fields_that_belong_together(self) -> Self:
+        if self.stream_options and self.stream_options.model_fields_set and not self.stream:
+            raise PydanticCustomError("stream_options", "stream_options can only be given with stream=true")
+        if self.stream and self.prompt_logprobs is not None:
+            raise PydanticCustomError("prompt_logprobs", "prompt_logprobs cannot be given with stream=true")
+        if self.truncate_prompt_tokens == 0:
+            raise PydanticCustomError(
+                "truncate_prompt_tokens", "truncate_prompt_tokens must be -1 or at least 1, got 0"
+            )
+        return self

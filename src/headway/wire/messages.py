@@ -1,0 +1,104 @@
+"""Chat messages as clients send them -> plain messages as chat templates read them (role, text content)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from headway.errors import RequestError
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+_TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
+_MEDIA_PARTS = {
+    "image_url": "images", "input_image": "images", "image_pil": "images", "image_embeds": "images", "image": "images",
+    "audio_url": "audio", "input_audio": "audio", "video_url": "video", "video": "video", "file": "files", "input_file": "files",
+}  # fmt: skip
+_PART_BORDER = "\n"  # as vLLM joins the text parts of one message
+
+
+def plain_messages(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Messages whose `content` is one text each. Raises RequestError naming the message and the part by index."""
+    return [_plain(message, f"messages[{i}]") for i, message in enumerate(messages)]
+
+
+def _plain(message: dict[str, Any], where: str) -> dict[str, Any]:
+    role = message.get("role")
+    if role not in ROLES:
+        shown = "is missing" if role is None else f"is {_short(role)}"
+        raise RequestError(
+            f"{where}.role {shown}, expected one of {', '.join(ROLES)}", param=f"{where}.role", reason="body_invalid"
+        )
+    out: dict[str, Any] = {"role": role, "content": _content(message.get("content"), f"{where}.content")}
+    for key in ("name", "tool_call_id"):
+        if message.get(key) is not None:
+            out[key] = _text(message[key], f"{where}.{key}")
+    if message.get("tool_calls"):
+        out["tool_calls"] = _tool_calls(message["tool_calls"], f"{where}.tool_calls")
+    return out
+
+
+def _content(content: Any, where: str) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise _wrong(where, content, "a text or a list of parts")
+    return _PART_BORDER.join(_part(part, f"{where}[{i}]") for i, part in enumerate(content))
+
+
+def _part(part: Any, where: str) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        raise _wrong(where, part, 'a part such as {"type": "text", "text": ...}')
+    kind = part.get("type", "text" if "text" in part else None)
+    if not isinstance(kind, str):
+        raise _wrong(f"{where}.type", kind, "a text")
+    if kind in _TEXT_PARTS:
+        return _text(part.get(_TEXT_PARTS[kind]), f"{where}.{_TEXT_PARTS[kind]}")
+    if kind in _MEDIA_PARTS:
+        message = f"{where} is of type {kind}, but this model takes text only, no {_MEDIA_PARTS[kind]}"
+        raise RequestError(message, param=where, reason="content_part_unsupported")
+    raise RequestError(f"{where}.type is {_short(kind)}, expected text", param=where, reason="content_part_unsupported")
+
+
+def _tool_calls(calls: Any, where: str) -> list[dict[str, Any]]:
+    """Earlier tool calls in the talk. Templates want the arguments as an object, clients send them as JSON text."""
+    if not isinstance(calls, list) or not all(
+        isinstance(c, dict) and isinstance(c.get("function"), dict) for c in calls
+    ):
+        raise _wrong(where, calls, 'a list of {"function": {...}} objects')
+    return [
+        call | {"function": call["function"] | {"arguments": _arguments(call["function"], f"{where}[{i}]")}}
+        for i, call in enumerate(calls)
+    ]
+
+
+def _arguments(function: dict[str, Any], where: str) -> Any:
+    arguments = function.get("arguments") or {}
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return orjson.loads(arguments)
+    except orjson.JSONDecodeError as e:
+        raise RequestError(f"{where}.function.arguments is not JSON: {e}", param=where, reason="body_invalid") from e
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise _wrong(where, value, "a text")
+    return value
+
+
+def _wrong(where: str, value: Any, expected: str) -> RequestError:
+    return RequestError(
+        f"{where} is of type {type(value).__name__}, expected {expected}", param=where, reason="body_invalid"
+    )
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else shown[:77] + "..."

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from headway.cli.inspect import card_fields, inspect_command
+from headway.host.memory_budget import MemoryBudget
+from tests.artifacts.model_files import LLAMA_CONFIG, write_folder, write_gguf
+
+
+def test_text_names_what_matters(tmp_path: Path) -> None:
+    result = CliRunner().invoke(inspect_command, [str(write_gguf(tmp_path / "m.gguf"))])
+    assert result.exit_code == 0
+    for part in ("LlamaForCausalLM", "256 tokens", "gguf", "F32", "128 bytes per token", "fits"):
+        assert part in result.stdout
+
+
+def test_json_is_one_object_with_the_same_facts(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "m", shards=2, config={**LLAMA_CONFIG, "auto_map": {"AutoModel": "x.Y"}})
+    result = CliRunner().invoke(inspect_command, [str(folder), "--json"])
+    fields = json.loads(result.stdout)
+    assert (fields["architecture"], fields["context_length"], len(fields["files"])) == ("LlamaForCausalLM", 128, 2)
+    assert fields["fits"]["fits"] is True
+    assert fields["fits"]["kv_bytes_per_token"] == 2 * 2 * 2 * 8 * 2
+    assert "auto_map" in fields["problems"][0]
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_errors_are_one_line_with_reason_and_exit_code_1(tmp_path: Path, flags: list[str]) -> None:
+    path = tmp_path / "x.gguf"
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1\nsize 5\n")
+    result = CliRunner().invoke(inspect_command, [str(path), *flags])
+    assert result.exit_code == 1
+    assert result.stderr.strip().count("\n") == 0
+    assert "[lfs_pointer]" in result.stderr
+    assert "git lfs pull" in result.stderr
+    if flags:
+        assert json.loads(result.stdout)["error"]["reason"] == "lfs_pointer"
+
+
+def test_a_model_that_does_not_fit_says_why(tmp_path: Path) -> None:
+    from headway.artifacts.inspect import inspect
+
+    card = inspect(str(write_folder(tmp_path)))
+    small = MemoryBudget(1000, 1000, 1000, "the machine")
+    assert "weights need" in card_fields(card, small)["fits"]["verdict"]
+    tight = MemoryBudget(1 << 20, 1 << 20, 10_000, "the machine")
+    assert card_fields(card, tight)["fits"]["fits"] is False
+    some = MemoryBudget(1 << 20, 1 << 20, 50_000, "the machine")
+    assert card_fields(card, some)["fits"]["verdict"].startswith("with --max-model-len")

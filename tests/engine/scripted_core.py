@@ -1,0 +1,94 @@
+"""An engine core whose model follows a script: everything is real but the forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from headway.engine.admission import AdmissionLimits, admit
+from headway.engine.core import EngineCore, Observers
+from headway.engine.model_runner import StepResult
+from headway.engine.outputs import RequestOutput
+from headway.engine.sampler import Sampler
+from headway.engine.sampling_params import SamplingParams
+from headway.engine.scheduler import Scheduler, SchedulerLimits
+from headway.engine.sequence import Request, Sequence
+from headway.engine.step_plan import StepPlan
+from headway.kvcache.manager import KVCacheManager
+from headway.telemetry.stats import RequestStats, StepStats
+from tests.engine.byte_tokenizer import EOS, VOCAB, byte_tokenizer, ids
+
+Script = Callable[[Sequence], int]
+
+
+def say(text: str | bytes) -> Script:
+    """Answer with these bytes, then EOS for ever."""
+    script = [*(ids(text) if isinstance(text, str) else raw_ids(text)), EOS]
+    return lambda sequence: script[min(sequence.num_output, len(script) - 1)]
+
+
+def raw_ids(data: bytes) -> list[int]:
+    by_byte = {byte_tokenizer().token_bytes(i): i for i in range(256)}
+    return [by_byte[bytes([b])] for b in data]
+
+
+class ScriptedRunner:
+    """The scripted token gets logit 10, all others 0. `fail_when` raises for steps that hold such a sequence."""
+
+    def __init__(self, script: Script):
+        self.script = script
+        self.fail_when: Callable[[Sequence], bool] = lambda sequence: False
+        self.calls = 0
+        self.cleared: list[int] = []
+
+    def clear(self, blocks: list[int]) -> None:
+        self.cleared += blocks
+
+    def execute(self, plan: StepPlan) -> StepResult:
+        self.calls += 1
+        for chunk in plan.chunks:
+            if self.fail_when(chunk.sequence):
+                raise FloatingPointError("injected")
+        sampling = [c for c in plan.chunks if c.samples]
+        logits = torch.zeros(len(sampling), VOCAB)
+        for i, chunk in enumerate(sampling):
+            logits[i, self.script(chunk.sequence)] = 10.0
+        return StepResult(logits, sampling, [])
+
+
+class ScriptedCore:
+    def __init__(self, script: Script, *, num_blocks: int = 200, block_size: int = 4, budget: int = 64, max_model_len: int = 500):
+        self.kv = KVCacheManager(num_blocks, block_size)
+        self.runner = ScriptedRunner(script)
+        self.requests: list[RequestStats] = []
+        self.steps: list[StepStats] = []
+        self.limits = AdmissionLimits(max_model_len, VOCAB, 20)
+        self.core = EngineCore(
+            Scheduler(SchedulerLimits(budget, 16), self.kv), self.runner, Sampler(VOCAB), byte_tokenizer(),
+            Observers(self.steps.append, self.requests.append),
+        )  # type: ignore[arg-type]  # fmt: skip
+
+    def admit(self, name: str, prompt: str | list[int], **params: object) -> Request:
+        prompt_ids = ids(prompt) if isinstance(prompt, str) else prompt
+        params.setdefault("temperature", 0)
+        return admit(name, prompt_ids, SamplingParams(**params), self.limits, byte_tokenizer(), self.kv)  # type: ignore[arg-type]
+
+    def add(self, name: str, prompt: str | list[int] = "Hi", **params: object) -> Request:
+        request = self.admit(name, prompt, **params)
+        self.core.add(request)
+        return request
+
+    def run(self) -> dict[str, list[RequestOutput]]:
+        """Step until nothing is left; the outputs of each request in order."""
+        out: dict[str, list[RequestOutput]] = {}
+        while self.core.has_work:
+            for output in self.core.step():
+                out.setdefault(output.request_id, []).append(output)
+        self.check_empty()
+        return out
+
+    def check_empty(self) -> None:
+        assert self.kv.pool.num_free == self.kv.pool.num_blocks - 1
+        assert self.core.num_requests == 0
+        assert not self.core.scheduler.has_work

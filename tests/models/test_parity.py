@@ -1,0 +1,164 @@
+"""Logits and greedy tokens equal to transformers, float32, on all architectures, in every shape of batch.
+
+Sequences are 100 tokens: past the window (16) and past the original context of scaled rotary embeddings (32).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from headway.artifacts.card import ModelCard
+from headway.artifacts.inspect import inspect
+from headway.kernels.reference import REFERENCE
+from headway.models.causal_lm import CausalLM
+from headway.models.decoder import Decoder
+from headway.models.load import load_model
+from tests.models.runs import Session, in_chunks
+from tests.models.tiny_models import CONFIGS, TinyModel
+
+NAMES = list(CONFIGS)
+LENGTH = 100
+Tiny = Callable[[str], TinyModel]
+
+
+def card(model: TinyModel) -> ModelCard:
+    return inspect(str(model.folder))
+
+
+def load(model: TinyModel) -> CausalLM:
+    return load_model(card(model), torch.float32)
+
+
+def tokens(seed: int, length: int = LENGTH) -> list[int]:
+    return torch.randint(3, 160, (length,), generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
+    assert ours.shape == theirs.shape
+    return float((ours - theirs).abs().max())
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [LENGTH, 7, 1])
+def test_logits_as_full_prefill_in_chunks_and_token_by_token(tiny: Tiny, name: str, size: int) -> None:
+    model = tiny(name)
+    text = tokens(0)
+    expected = model.logits(text)
+    assert expected.std() > 0.5  # flat logits would prove nothing
+    assert difference(in_chunks(load(model), text, size), expected) <= 1e-4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_logits_with_the_reference_kernels(tiny: Tiny, name: str) -> None:
+    model = tiny(name)
+    text = tokens(0)
+    assert difference(in_chunks(load_model(card(model), torch.float32, kernels=REFERENCE), text, 50), model.logits(text)) <= 1e-4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_mixed_batches_of_prefill_chunks_and_decodes(tiny: Tiny, name: str) -> None:
+    model = tiny(name)
+    texts = [tokens(seed) for seed in range(1, 5)]
+    expected = [model.logits(text) for text in texts]
+    session = Session(load(model), [LENGTH] * 4)
+    session.step((0, texts[0][:90], 90), (1, texts[1][:37], 37))
+    mixed = session.step((2, texts[2][:60], 60), (0, texts[0][:91], 1), (3, texts[3][:5], 5), (1, texts[1][:77], 40))
+    for logits, (i, start, end) in zip(mixed, [(2, 0, 60), (0, 90, 91), (3, 0, 5), (1, 37, 77)], strict=True):
+        assert difference(logits, expected[i][start:end]) <= 1e-4
+    decodes = session.step(*((i, texts[i][: end + 1], 1) for i, end in [(3, 5), (0, 91), (1, 77), (2, 60)]))
+    for logits, (i, end) in zip(decodes, [(3, 5), (0, 91), (1, 77), (2, 60)], strict=True):
+        assert difference(logits[0], expected[i][end]) <= 1e-4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_blocks_shared_by_a_common_prefix(tiny: Tiny, name: str) -> None:
+    model = tiny(name)
+    prefix = tokens(6, 40)
+    texts = [prefix + tokens(7, 30), prefix + tokens(8, 30)]
+    session = Session(load(model), [70, 70])
+    session.tables[1][:10] = session.tables[0][:10]
+    # The second sequence reads blocks that the first writes in the same batch.
+    first, second = session.step((0, texts[0], 70), (1, texts[1], 30))
+    assert difference(first, model.logits(texts[0])) <= 1e-4
+    assert difference(second, model.logits(texts[1])[40:]) <= 1e-4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_greedy_tokens(tiny: Tiny, name: str) -> None:
+    model = tiny(name)
+    text = tokens(9, 50)
+    session = Session(load(model), [90])
+    (logits,) = session.step((0, text, 50))
+    found: list[int] = []
+    for _ in range(40):
+        found.append(int(logits[-1].argmax()))
+        (logits,) = session.step((0, text + found, 1))
+    assert found == model.greedy(text, 40)
+
+
+def test_only_wanted_rows_come_back(tiny: Tiny) -> None:
+    model = load(tiny("smollm"))
+    session = Session(model, [20])
+    from tests.kernels.batches import Chunk, make_batch
+
+    batch = replace(make_batch([Chunk(tokens(0, 20), 20, session.tables[0])], 4), logits_rows=torch.tensor([19, 3]))
+    hidden = model(batch, session.kv)
+    assert hidden.shape == (2, 64)
+    everything = Session(model, [20]).step((0, tokens(0, 20), 20))[0]
+    assert difference(model.logits(hidden), everything[[19, 3]]) <= 1e-5
+
+
+# What each architecture has and a wrong implementation would lack. Each must move the logits by more than parity allows.
+WITHOUT_SCALING = {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}
+SWITCHED_OFF = {
+    ("llama", "rope scaling"): {"rope_parameters": {"rope_type": "default", "rope_theta": 500.0}},
+    ("mistral", "rope scaling"): WITHOUT_SCALING,
+    ("mistral", "window"): {"sliding_window": None},
+    ("mistral", "window one too long"): {"sliding_window": 17},
+    ("qwen2", "rope scaling"): WITHOUT_SCALING,
+    ("qwen2", "window"): {"use_sliding_window": False},
+    ("qwen3", "rope scaling"): WITHOUT_SCALING,
+    ("qwen3", "window"): {"use_sliding_window": False},
+    ("gemma3", "window"): {"sliding_window": 256},
+    ("gemma3", "which layers have one"): {"layer_types": ["sliding_attention"] * 6},
+    ("gemma3", "rope of its own for local layers"): {"rope_parameters": {"full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 4.0},
+                                                      "sliding_attention": {"rope_type": "default", "rope_theta": 1e6}}},
+    ("gemma3", "rope scaling of global layers"): {"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1e6},
+                                                   "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}},
+    ("gemma3", "softcap"): {"final_logit_softcapping": None},
+    ("gemma3", "query scale"): {"query_pre_attn_scalar": 32},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "feature"), list(SWITCHED_OFF))
+def test_parity_breaks_without(tiny: Tiny, name: str, feature: str) -> None:
+    model = tiny(name)
+    known = card(model)
+    broken = load_model(replace(known, config={**known.config, **SWITCHED_OFF[name, feature]}), torch.float32)
+    text = tokens(0)
+    assert difference(in_chunks(broken, text, LENGTH), model.logits(text)) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["qwen3", "gemma3"])
+def test_parity_breaks_without_qk_norm(tiny: Tiny, name: str) -> None:
+    model = tiny(name)
+    broken = load(model)
+    assert isinstance(broken, Decoder)
+    for layer in broken.layers:
+        layer.attention.head_norm = None
+    text = tokens(0)
+    assert difference(in_chunks(broken, text, LENGTH), model.logits(text)) > 1e-3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bfloat16_stays_near_float32(tiny: Tiny, name: str) -> None:
+    model = tiny(name)
+    text = tokens(0)
+    expected = model.logits(text)
+    rounded = in_chunks(load_model(card(model), torch.bfloat16), text, 50)
+    likeness = torch.nn.functional.cosine_similarity(rounded, expected, dim=-1)
+    assert likeness.mean() > 0.99
