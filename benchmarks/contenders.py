@@ -142,15 +142,20 @@ def headway_server(model: str, dtype: str) -> Iterator[tuple[str, int, float]]:
 
 def _first_answer(url: str, process: subprocess.Popen[bytes], log: IO[bytes]) -> float:
     """When one token had come back. Raises Failed when the server ends before, or after ten minutes."""
-    body = b'{"model": "bench", "prompt": "Hi", "max_tokens": 1}'
+    body = b'{"model": "bench", "prompt": "Hi", "max_tokens": 1, "temperature": 0}'
     deadline = time.perf_counter() + 600
     while time.perf_counter() < deadline:
         if process.poll() is not None:
             log.seek(0)
             raise Failed(f"headway serve ended with {process.returncode}: {log.read()[-2000:].decode(errors='replace')}")
         request = urllib.request.Request(url + "/v1/completions", body, {"Content-Type": "application/json"})
-        with contextlib.suppress(OSError):
+        try:
             _direct.open(request, timeout=60).read()
             return time.perf_counter()
+        except urllib.error.HTTPError as error:
+            if error.code != 503:  # 503 is "still loading"
+                raise Failed(f"headway serve answered {error.code}: {error.read()[:500].decode(errors='replace')}") from error
+        except OSError:
+            pass  # not listening yet
         time.sleep(0.02)
     raise Failed("headway serve gave no answer in ten minutes")

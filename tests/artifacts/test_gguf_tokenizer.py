@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +215,7 @@ def merge_by_score(text: str, metadata: dict[str, Any]) -> list[str]:
     scores = dict(zip(metadata["tokenizer.ggml.tokens"], metadata["tokenizer.ggml.scores"].tolist(), strict=True))
     parts = list(text.replace(" ", "▁"))
     while True:
-        joins = [(-scores[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:], strict=False)) if a + b in scores]
+        joins = [(-scores[a + b], i) for i, (a, b) in enumerate(pairwise(parts)) if a + b in scores]
         if not joins:
             break
         _, i = min(joins)
@@ -272,6 +273,17 @@ def test_user_defined_tokens_of_sentencepiece_are_found_whole() -> None:
     ids = tokenizer.encode("a\n\n\n   a", add_special_tokens=False)
     assert ids[1:-1] == [len(tokens), len(tokens) + 1]
     assert tokenizer.decode(ids) == "a\n\n\n   a"
+
+
+def test_text_that_looks_like_a_byte_token_stays_text() -> None:
+    tokens = sentencepiece_metadata()["tokenizer.ggml.tokens"]
+    more = [piece for piece in ("<", "0", "x", "4", "1", ">", "<0", "<0x", "<0x4", "1>") if piece not in tokens]
+    types = [UNKNOWN, CONTROL, CONTROL] + [BYTE] * 256 + [NORMAL] * (len(tokens) - 259 + len(more))
+    scores = np.concatenate([sentencepiece_metadata()["tokenizer.ggml.scores"], np.zeros(len(more))])
+    tokenizer = built(sentencepiece_metadata(**{"ggml.tokens": [*tokens, *more], "ggml.token_type": np.array(types), "ggml.scores": scores}))
+    ids = tokenizer.encode("<0x41>", add_special_tokens=False)
+    assert [tokenizer.token_name(i) for i in ids] == ["▁", "<0x4", "1>"]
+    assert tokenizer.decode(ids) == "<0x41>"
 
 
 # --- files from outside

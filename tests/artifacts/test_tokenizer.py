@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from tokenizers import AddedToken
 
 from headway.artifacts.tokenizer import load_tokenizer
 from headway.errors import ArtifactError, RequestError
-from tests.artifacts.trained_tokenizers import EXACT, KINDS, TEXTS, card_for, save, trained
+from tests.artifacts.trained_tokenizers import CORPUS, EXACT, KINDS, TEXTS, card_for, save, trained
 
 
 def auto(folder: Path) -> transformers.PreTrainedTokenizerBase:
@@ -231,14 +233,41 @@ def test_vocab_txt_loads_as_in_transformers(tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise ImportError("LlamaTokenizer requires the SentencePiece library but it was not found")
-
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
     (tmp_path / "tokenizer.model").write_bytes(b"\x0a\x00")
-    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", refuse)
-    with pytest.raises(ArtifactError, match=r"SentencePiece library.*pip install sentencepiece protobuf") as raised:
+    with pytest.raises(ArtifactError, match=r"tokenizer\.model.*pip install sentencepiece protobuf") as raised:
         load_tokenizer(card_for(tmp_path))
     assert raised.value.reason == "tokenizer_needs_package"
+
+
+def test_a_package_that_transformers_misses_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ImportError("\nBertTokenizer requires the xyz library\n")
+
+    (tmp_path / "vocab.txt").write_text("[UNK]")
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", refuse)
+    with pytest.raises(ArtifactError, match="requires the xyz library") as raised:
+        load_tokenizer(card_for(tmp_path))
+    assert raised.value.reason == "tokenizer_needs_package"
+
+
+def test_only_a_sentencepiece_model(tmp_path: Path) -> None:
+    """With the packages that read it the model loads; without them the error names them."""
+    stated = {"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "add_bos_token": True}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
+    if find_spec("sentencepiece") is None or find_spec("google") is None:
+        (tmp_path / "tokenizer.model").write_bytes(b"\x0a\x00")
+        with pytest.raises(ArtifactError) as raised:
+            load_tokenizer(card_for(tmp_path))
+        assert raised.value.reason == "tokenizer_needs_package"
+        return
+    sentencepiece = importlib.import_module("sentencepiece")
+    options = {"vocab_size": 400, "model_type": "bpe", "byte_fallback": True, "character_coverage": 0.99, "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(CORPUS), model_prefix=str(tmp_path / "tokenizer"), **options)
+    tokenizer, theirs = load_tokenizer(card_for(tmp_path)), auto(tmp_path)
+    for text in TEXTS:
+        assert tokenizer.encode(text) == theirs.encode(text), text
+    assert (tokenizer.bos_id, tokenizer.eos_ids, tokenizer.adds_bos, tokenizer.byte_exact) == (1, (2,), True, True)
 
 
 def test_code_in_the_folder_is_never_run(tmp_path: Path) -> None:

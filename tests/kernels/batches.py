@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -49,4 +50,4 @@ def scattered_blocks(lengths: Sequence[int], block_size: int, seed: int) -> tupl
     total = sum(needed) + 3
     order = np.random.default_rng(seed).permutation(total).tolist()
     starts = np.cumsum([0, *needed])
-    return [order[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)], total
+    return [order[a:b] for a, b in pairwise(starts)], total

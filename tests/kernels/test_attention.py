@@ -22,11 +22,15 @@ from tests.kernels.batches import Chunk, make_batch, scattered_blocks
 BLOCK = 4
 
 
-def run(kernels: Kernels, batch: ForwardBatch, kv: PagedKV, heads: int, window: int | None, seed: int = 0) -> torch.Tensor:
+def run(
+    kernels: Kernels, batch: ForwardBatch, kv: PagedKV, heads: int, window: int | None, seed: int = 0
+) -> torch.Tensor:
     """Store random rows for the new tokens in layer 1 and attend with random queries."""
     generator = torch.Generator().manual_seed(seed)
     shape = kv.shape
-    rows = torch.randn(len(batch.slots), heads + 2 * shape.num_kv_heads, shape.head_dim, generator=generator).to(kv.dtype)
+    rows = torch.randn(len(batch.slots), heads + 2 * shape.num_kv_heads, shape.head_dim, generator=generator).to(
+        kv.dtype
+    )
     plan = kernels.plan(batch, kv, heads, frozenset((None, window)))
     kernels.store(rows[:, heads:], kv, 1, plan)
     return kernels.attend(rows[:, :heads], kv, 1, plan, window, 0.3)
@@ -57,7 +61,9 @@ def mixtures(draw: st.DrawFn) -> tuple[list[tuple[int, int]], int, int, int | No
 def test_any_mixture_equals_the_reference(mixture: tuple[list[tuple[int, int]], int, int, int | None]) -> None:
     lengths, kv_heads, group, window = mixture
     tables, total = scattered_blocks([end for _, end in lengths], BLOCK, seed=len(lengths))
-    batch = make_batch([Chunk([0] * count, end, table) for (count, end), table in zip(lengths, tables, strict=True)], BLOCK)
+    batch = make_batch(
+        [Chunk([0] * count, end, table) for (count, end), table in zip(lengths, tables, strict=True)], BLOCK
+    )
     results, caches = [], []
     for kernels in (REFERENCE, TORCH):
         kv = filled_cache(total, KVShape(2, kv_heads, 8))
@@ -69,11 +75,15 @@ def test_any_mixture_equals_the_reference(mixture: tuple[list[tuple[int, int]], 
 
 
 @pytest.mark.parametrize(("tile", "window"), [(16, None), (64, None), (16, 7), (64, 30)])
-def test_long_chunks_in_tiles_equal_the_reference(monkeypatch: pytest.MonkeyPatch, tile: int, window: int | None) -> None:
+def test_long_chunks_in_tiles_equal_the_reference(
+    monkeypatch: pytest.MonkeyPatch, tile: int, window: int | None
+) -> None:
     monkeypatch.setattr(attention_tiles, "_MOST_QUERIES", tile)
     lengths = [(150, 150), (140, 333), (129, 140), (1, 9)]
     tables, total = scattered_blocks([end for _, end in lengths], BLOCK, seed=1)
-    batch = make_batch([Chunk([0] * count, end, table) for (count, end), table in zip(lengths, tables, strict=True)], BLOCK)
+    batch = make_batch(
+        [Chunk([0] * count, end, table) for (count, end), table in zip(lengths, tables, strict=True)], BLOCK
+    )
     reference, ours = (run(k, batch, filled_cache(total, KVShape(2, 2, 8)), 4, window) for k in (REFERENCE, TORCH))
     torch.testing.assert_close(ours, reference, atol=2e-6, rtol=1e-5)
 
@@ -81,7 +91,9 @@ def test_long_chunks_in_tiles_equal_the_reference(monkeypatch: pytest.MonkeyPatc
 def test_bfloat16_is_as_close_as_its_rounding_allows() -> None:
     lengths = [(1, 200), (1, 190), (40, 40)]
     tables, total = scattered_blocks([end for _, end in lengths], BLOCK, seed=2)
-    batch = make_batch([Chunk([0] * count, end, table) for (count, end), table in zip(lengths, tables, strict=True)], BLOCK)
+    batch = make_batch(
+        [Chunk([0] * count, end, table) for (count, end), table in zip(lengths, tables, strict=True)], BLOCK
+    )
     shape = KVShape(2, 3, 64)
     reference, ours = (run(k, batch, filled_cache(total, shape, torch.bfloat16), 9, None) for k in (REFERENCE, TORCH))
     torch.testing.assert_close(ours, reference, atol=0.03, rtol=0.03)
@@ -116,7 +128,9 @@ class CountedCalls(TorchDispatchMode):
 
 def counted(lengths: list[tuple[int, int]]) -> Counter[str]:
     tables, total = scattered_blocks([end for _, end in lengths], BLOCK, seed=4)
-    batch = make_batch([Chunk([0] * count, end, table) for (count, end), table in zip(lengths, tables, strict=True)], BLOCK)
+    batch = make_batch(
+        [Chunk([0] * count, end, table) for (count, end), table in zip(lengths, tables, strict=True)], BLOCK
+    )
     kv = filled_cache(total, KVShape(2, 2, 8))
     plan = TORCH.plan(batch, kv, 4, frozenset((None,)))
     query = torch.randn(len(batch.slots), 4, 8)

@@ -17,7 +17,8 @@ from headway.kernels.reference import REFERENCE
 from headway.models.causal_lm import CausalLM
 from headway.models.decoder import Decoder
 from headway.models.load import load_model
-from tests.models.runs import Session, in_chunks
+from tests.kernels.batches import Chunk, make_batch
+from tests.models.runs import Session, greedy, in_chunks
 from tests.models.tiny_models import CONFIGS, TinyModel
 
 NAMES = list(CONFIGS)
@@ -56,7 +57,10 @@ def test_logits_as_full_prefill_in_chunks_and_token_by_token(tiny: Tiny, name: s
 def test_logits_with_the_reference_kernels(tiny: Tiny, name: str) -> None:
     model = tiny(name)
     text = tokens(0)
-    assert difference(in_chunks(load_model(card(model), torch.float32, kernels=REFERENCE), text, 50), model.logits(text)) <= 1e-4
+    assert (
+        difference(in_chunks(load_model(card(model), torch.float32, kernels=REFERENCE), text, 50), model.logits(text))
+        <= 1e-4
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -91,20 +95,12 @@ def test_blocks_shared_by_a_common_prefix(tiny: Tiny, name: str) -> None:
 def test_greedy_tokens(tiny: Tiny, name: str) -> None:
     model = tiny(name)
     text = tokens(9, 50)
-    session = Session(load(model), [90])
-    (logits,) = session.step((0, text, 50))
-    found: list[int] = []
-    for _ in range(40):
-        found.append(int(logits[-1].argmax()))
-        (logits,) = session.step((0, text + found, 1))
-    assert found == model.greedy(text, 40)
+    assert greedy(load(model), text, 40, never=2) == model.greedy(text, 40)
 
 
 def test_only_wanted_rows_come_back(tiny: Tiny) -> None:
     model = load(tiny("smollm"))
     session = Session(model, [20])
-    from tests.kernels.batches import Chunk, make_batch
-
     batch = replace(make_batch([Chunk(tokens(0, 20), 20, session.tables[0])], 4), logits_rows=torch.tensor([19, 3]))
     hidden = model(batch, session.kv)
     assert hidden.shape == (2, 64)

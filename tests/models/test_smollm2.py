@@ -13,7 +13,7 @@ from headway.artifacts.inspect import inspect
 from headway.artifacts.resolve import resolve
 from headway.models.load import load_model
 from tests.models.gguf_oracle import gguf_oracle
-from tests.models.runs import Session, in_chunks
+from tests.models.runs import greedy, in_chunks
 
 pytestmark = pytest.mark.e2e
 
@@ -50,14 +50,10 @@ def test_float32_greedy_tokens(real: Real) -> None:
     model = load_model(inspect(real.reference), torch.float32)
     count = 24
     with torch.no_grad():
-        out = real.oracle.generate(torch.tensor([real.tokens]), max_new_tokens=count, min_new_tokens=count, do_sample=False)
-    session = Session(model, [len(real.tokens) + count])
-    (logits,) = session.step((0, real.tokens, len(real.tokens)))
-    found: list[int] = []
-    for _ in range(count):
-        found.append(int(logits[-1].argmax()))
-        (logits,) = session.step((0, real.tokens + found, 1))
-    assert found == out[0, len(real.tokens) :].tolist()
+        out = real.oracle.generate(
+            torch.tensor([real.tokens]), max_new_tokens=count, min_new_tokens=count, do_sample=False
+        )
+    assert greedy(model, real.tokens, count, never=2) == out[0, len(real.tokens) :].tolist()
 
 
 def test_bfloat16_predicts_like_float32(real: Real) -> None:
@@ -67,5 +63,3 @@ def test_bfloat16_predicts_like_float32(real: Real) -> None:
     ours = in_chunks(model, real.tokens, 16).log_softmax(-1)
     divergence = (expected.exp() * (expected - ours)).sum(-1)
     assert divergence.mean() < 0.02
-
-

@@ -34,7 +34,12 @@ def _llama() -> PreTrainedConfig:
 
 
 def _smollm() -> PreTrainedConfig:
-    return LlamaConfig(**SIZES, num_hidden_layers=3, rope_parameters={"rope_type": "default", "rope_theta": 1e5}, tie_word_embeddings=True)
+    return LlamaConfig(
+        **SIZES,
+        num_hidden_layers=3,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e5},
+        tie_word_embeddings=True,
+    )
 
 
 def _mistral() -> PreTrainedConfig:
@@ -44,7 +49,14 @@ def _mistral() -> PreTrainedConfig:
 
 def _qwen2() -> PreTrainedConfig:
     rope = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": ORIGINAL_CONTEXT}
-    return Qwen2Config(**SIZES, num_hidden_layers=3, use_sliding_window=True, sliding_window=WINDOW, max_window_layers=1, rope_parameters=rope)
+    return Qwen2Config(
+        **SIZES,
+        num_hidden_layers=3,
+        use_sliding_window=True,
+        sliding_window=WINDOW,
+        max_window_layers=1,
+        rope_parameters=rope,
+    )
 
 
 def _qwen3() -> PreTrainedConfig:
@@ -80,7 +92,9 @@ class TinyModel:
 
     def greedy(self, tokens: list[int], count: int) -> list[int]:
         with torch.no_grad():
-            out = self.oracle.generate(torch.tensor([tokens]), max_new_tokens=count, min_new_tokens=count, do_sample=False)
+            out = self.oracle.generate(
+                torch.tensor([tokens]), max_new_tokens=count, min_new_tokens=count, do_sample=False
+            )
         return out[0, len(tokens) :].tolist()
 
 

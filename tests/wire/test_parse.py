@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -51,10 +52,8 @@ def test_bytes_that_are_no_object(raw: bytes, words: str) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_give_an_object_or_a_request_error(raw: bytes) -> None:
-    try:
+    with contextlib.suppress(RequestError):
         assert isinstance(parse_object(raw, BodyLimits()), dict)
-    except RequestError:
-        pass
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def test_any_bytes_give_an_object_or_a_request_error(raw: bytes) -> None:
         ({"max_tokens": "5"}, "max_tokens"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"stop": 7}, "stop"),
-        ({"stop": [[1]]}, "stop[0]"),
+        ({"stop": [[1]]}, "stop"),
         ({"n": "x"}, "n"),
         ({"stream": "perhaps"}, "stream"),
         ({"stream": 1}, "stream"),

@@ -19,7 +19,8 @@ import jinja2.nodes
 import jinja2.parser
 import jinja2.runtime
 import jinja2.utils
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from headway.errors import RequestError
 
@@ -98,7 +99,7 @@ def _render(template: jinja2.Template, names: Mapping[str, Any]) -> str:
             parts.append(part)
     except RequestError:
         raise
-    except jinja2.exceptions.SecurityError as error:
+    except SecurityError as error:
         raise _refused(f"The chat template tried something that is not allowed: {error}") from None
     except Exception as error:  # foreign code: a TypeError in it is as likely as a TemplateError
         text = str(error)[:_MAX_REASON_CHARS] or type(error).__name__

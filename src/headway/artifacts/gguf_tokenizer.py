@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 from tokenizers import AddedToken, decoders, models, normalizers, processors
@@ -61,10 +61,10 @@ def gguf_tokenizer(metadata: Mapping[str, Any], source: str) -> GgufTokenizer:
     notes: list[str] = []
     try:
         backend, adds_bos = _BUILDERS[kind](words, notes)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise words.invalid(f"its vocabulary and merges do not fit together: {error}") from None
+    except ArtifactError:
+        raise
     except Exception as error:  # `tokenizers` raises plain Exception
-        raise words.invalid(str(error)) from None
+        raise words.invalid(f"its vocabulary and merges do not fit together: {error}") from None
     backend.add_tokens(words.added_tokens())
     _set_post_processor(backend, words, words.flag("add_bos_token", adds_bos), words.flag("add_eos_token", False))
     special = {name: words.tokens[i] for name, key in _SPECIAL_IDS.items() if (i := words.token_id(key)) is not None}
@@ -81,7 +81,7 @@ class _Vocabulary:
         tokens = metadata.get("tokenizer.ggml.tokens")
         if not _strings(tokens) or not tokens:
             raise self.invalid("tokenizer.ggml.tokens must be a list of strings")
-        self.tokens: list[str] = tokens
+        self.tokens = tokens
         self.types = self._numbers("token_type", _NORMAL, np.int64)
         self.scores = self._numbers("scores", 0.0, np.float64)
 
@@ -117,12 +117,15 @@ class _Vocabulary:
             raise self.invalid(f"tokenizer.ggml.{key} must be an id below {len(self.tokens)}, found {value!r:.40}")
         return value
 
-    def merges(self) -> list[tuple[str, ...]]:
+    def merges(self) -> list[tuple[str, str]]:
         lines = self._metadata.get("tokenizer.ggml.merges")
         if not _strings(lines):
             raise self.invalid("tokenizer.ggml.merges must be a list of strings")
         # The first blank is the border: the alphabet of byte-level BPE has none.
-        return [tuple(line.split(" ", 1)) for line in lines]
+        pairs = [(left, right) for left, _, right in (line.partition(" ") for line in lines)]
+        if not all(right for _, right in pairs):
+            raise self.invalid("every line of tokenizer.ggml.merges must be two parts with a blank between them")
+        return pairs
 
     def ids(self) -> dict[str, int]:
         """Token text -> id. Duplicates, which some files use as filler, keep their first id."""
@@ -136,7 +139,7 @@ class _Vocabulary:
         return [AddedToken(self.tokens[i], special=kinds[int(self.types[i])], normalized=False) for i in chosen if self.tokens[i]]
 
 
-def _strings(value: object) -> bool:
+def _strings(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tokenizers import Tokenizer as Backend
 
 from headway.artifacts.tokenizer_settings import DEFAULT_TEMPLATE, SPECIAL_TOKEN_NAMES
 from headway.errors import ArtifactError
+
+_SENTENCEPIECE: Final = {"sentencepiece": "sentencepiece", "google": "protobuf"}  # module -> package
 
 
 def hf_from_folder(folder: Path, found: str) -> Any:
@@ -18,14 +21,14 @@ def hf_from_folder(folder: Path, found: str) -> Any:
     Raises ArtifactError: `tokenizer_needs_package` when the vocabulary needs a package that is not installed,
     `tokenizer_invalid` for everything else.
     """
+    if ".model" in found and (missing := [package for module, package in _SENTENCEPIECE.items() if find_spec(module) is None]):
+        raise _needs_package(folder / found, f"{' and '.join(missing)} read it")
     import transformers  # seconds to import; most models never need it
 
     try:
         loaded = transformers.AutoTokenizer.from_pretrained(str(folder), use_fast=True, local_files_only=True, trust_remote_code=False)
     except ImportError as error:
-        raise ArtifactError(f"{folder / found} can only be read with packages that are not installed: {_first_line(error)}",
-                            reason="tokenizer_needs_package", param=str(folder),
-                            fix="Run `pip install sentencepiece protobuf tiktoken`, or add the model's tokenizer.json.") from None  # fmt: skip
+        raise _needs_package(folder / found, _first_line(error)) from None
     except Exception as error:  # files from outside; transformers raises any type
         raise ArtifactError(f"{folder / found} cannot be used as a tokenizer: {_first_line(error)}", reason="tokenizer_invalid",
                             param=str(folder), fix="Download the tokenizer files again, or add the model's tokenizer.json.") from None  # fmt: skip
@@ -47,6 +50,11 @@ def hf_from_backend(backend: Backend, special: Mapping[str, str], templates: Map
 def settings_of_hf(loaded: Any) -> dict[str, str]:
     """The special tokens that a transformers tokenizer knows, also those its class assumes."""
     return {name: str(text) for name in SPECIAL_TOKEN_NAMES if (text := getattr(loaded, name, None)) is not None}
+
+
+def _needs_package(path: Path, why: str) -> ArtifactError:
+    return ArtifactError(f"{path} can only be read with packages that are not installed: {why}", reason="tokenizer_needs_package",
+                         param=str(path), fix="Run `pip install sentencepiece protobuf`, or add the model's tokenizer.json.")  # fmt: skip
 
 
 def _first_line(error: Exception) -> str:

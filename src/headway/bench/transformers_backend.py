@@ -16,23 +16,11 @@ from headway.errors import ConfigError
 
 
 class TransformersModel:
-    """A causal LM of transformers. GGUF weights are expanded by transformers' own reader (needs the package gguf)."""
+    """A causal LM of transformers, with its own default attention. `reference` may be anything that `resolve` knows."""
 
     def __init__(self, reference: str, dtype: torch.dtype):
-        from transformers import AutoModelForCausalLM, GgufConfig
-
         path = Path(resolve(reference))
-        where: dict[str, Any] = {"pretrained_model_name_or_path": str(path)}
-        if path.suffix == ".gguf":
-            where = {
-                "pretrained_model_name_or_path": str(path.parent),
-                "gguf_file": path.name,
-                "quantization_config": GgufConfig(dequantize=True),
-            }
-        try:
-            self.model = AutoModelForCausalLM.from_pretrained(dtype=dtype, local_files_only=True, **where).eval()
-        except ImportError as error:
-            raise ConfigError(f"transformers cannot read {path.name}: {error}", fix="`pip install gguf`") from error
+        self.model = (_from_gguf if path.suffix == ".gguf" else _from_folder)(path, dtype).eval()
 
     def generate(self, prompts: Sequence[Prompt], batch_size: int) -> Throughput:
         """Greedy generation of batches in the order given; each batch runs to its longest output.
@@ -59,3 +47,31 @@ class TransformersModel:
             )
         if out.shape[1] != width + longest:
             raise ConfigError(f"transformers generated {out.shape[1] - width} tokens where {longest} were asked for")
+
+
+def _from_folder(path: Path, dtype: torch.dtype) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(str(path), dtype=dtype, local_files_only=True)
+
+
+def _from_gguf(path: Path, dtype: torch.dtype) -> Any:
+    """Expanded by transformers' own reader. By hand, since `from_pretrained(gguf_file=...)` asks for accelerate without
+    using it. Raises ConfigError when the package gguf is missing or tensors are."""
+    try:
+        import gguf  # noqa: F401  transformers needs it and says so less clearly
+    except ImportError as error:
+        raise ConfigError(f"transformers cannot read {path.name} without the package gguf", fix="`pip install gguf`") from error
+    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+    config = AutoConfig.from_pretrained(str(path.parent), gguf_file=path.name)
+    model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    tensors = load_gguf_checkpoint(str(path), return_tensors=True, model_to_load=model)["tensors"]
+    missing = set(model.load_state_dict(tensors, strict=False).missing_keys)
+    if config.tie_word_embeddings:
+        missing.discard("lm_head.weight")
+    if missing:
+        raise ConfigError(f"transformers finds no weights for {', '.join(sorted(missing)[:3])} in {path.name}")
+    model.tie_weights()
+    return model

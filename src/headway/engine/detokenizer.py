@@ -13,8 +13,9 @@ from typing import Final
 from headway.artifacts.tokenizer import Tokenizer
 
 _MAX_UTF8_TAIL: Final = 3  # bytes of an unfinished character
-_CONTEXT: Final = 4  # tokens in front of a new one that a decoder without exact pieces may look at
 _MAX_UNDECIDED: Final = 4  # a character has four bytes, so at most four tokens
+_GROUPS: Final = 2  # of at most _MAX_UNDECIDED tokens: what a decoder without exact pieces may look back at
+_PROMPT_CONTEXT: Final = 8
 
 
 class Detokenizer:
@@ -125,47 +126,60 @@ def _is_open(data: bytes) -> bool:
 
 
 class _WindowStream:
-    """For decoders that are no function of single tokens: decode a few tokens twice, without and with the new ones."""
+    """For decoders that are no function of single tokens: decode a few tokens twice, without and with the new ones.
 
-    __slots__ = ("_after_added", "_context", "_hidden", "_new", "_tight", "_tokenizer")
+    The tokens in front are kept in the groups in which their text was given out, so that no window begins inside a
+    character.
+    """
+
+    __slots__ = ("_after_added", "_groups", "_hidden", "_new", "_tight", "_tokenizer")
 
     def __init__(self, tokenizer: Tokenizer, hidden: frozenset[int], prompt_ids: Sequence[int], tight: bool):
         self._tokenizer = tokenizer
         self._hidden = hidden
         self._tight = tight
-        self._context: list[int] = []
-        for i in reversed(prompt_ids):
-            if len(self._context) == _CONTEXT:
-                break
-            if i not in hidden:
-                self._context.insert(0, i)
         self._new: list[int] = []
-        self._after_added = bool(self._context) and self._context[-1] in tokenizer.added_ids
+        last: list[int] = []
+        for i in reversed(prompt_ids):
+            if len(last) == _PROMPT_CONTEXT:
+                break
+            if i not in hidden and tokenizer.token_name(i) is not None:
+                last.insert(0, i)
+        for _ in range(_MAX_UNDECIDED - 1):
+            if not self._decode(last).startswith("\ufffd"):
+                break
+            del last[0]
+        self._groups = [last]
+        self._after_added = bool(last) and last[-1] in tokenizer.added_ids
 
     def push(self, token_id: int) -> str:
-        if token_id in self._hidden or self._tokenizer.token_name(token_id) is None:
+        name = self._tokenizer.token_name(token_id)
+        if token_id in self._hidden or name is None:
             return ""
         is_added = token_id in self._tokenizer.added_ids
-        bare = self._tight and is_added and self._after_added
+        bare = self._tight and is_added and self._after_added and not self._new
         self._after_added = is_added
-        if bare and not self._new:
-            self._context = [*self._context, token_id][-_CONTEXT:]
-            return self._tokenizer.token_name(token_id) or ""
         self._new.append(token_id)
+        if bare:
+            self._give_out()
+            return name
         return self._take(final=False)
 
     def flush(self) -> str:
         return self._take(final=True) if self._new else ""
 
     def _take(self, final: bool) -> str:
-        ids = self._context + self._new
-        before = self._decode(self._context)
-        after = self._decode(ids)
-        unfinished = after.endswith("\ufffd") and len(self._new) < _MAX_UNDECIDED
-        if unfinished and not final:
+        context = [i for group in self._groups for i in group]
+        before = self._decode(context)
+        after = self._decode(context + self._new)
+        if after.endswith("\ufffd") and len(self._new) < _MAX_UNDECIDED and not final:
             return ""
-        self._context, self._new = ids[-_CONTEXT:], []
+        self._give_out()
         return after[len(before) :] if after.startswith(before) else after[_common_length(before, after) :]
+
+    def _give_out(self) -> None:
+        self._groups = [*self._groups, self._new][-_GROUPS:]
+        self._new = []
 
     def _decode(self, ids: Sequence[int]) -> str:
         return self._tokenizer.decode(ids, skip_special_tokens=False)

@@ -43,6 +43,7 @@ class Sampler:
         self._generator = torch.Generator().manual_seed(seed)
         self._batch: SamplingBatch | None = None
 
+    @torch.inference_mode()
     def sample(self, logits: torch.Tensor, sequences: list[Sequence]) -> list[SampledToken]:
         """`logits` [N, V] float32, one row for each sequence; changed in place."""
         batch = self._batch

@@ -66,7 +66,9 @@ def _groups(batch: ForwardBatch, kv: PagedKV, num_heads: int, window: int | None
     queries = batch.query_lens.astype(np.int64)
     ends = batch.context_lens.astype(np.int64)
     # With a window only the blocks that the first query still sees are read.
-    first_blocks = np.zeros_like(ends) if window is None else np.maximum(ends - queries - window + 1, 0) // kv.block_size
+    first_blocks = (
+        np.zeros_like(ends) if window is None else np.maximum(ends - queries - window + 1, 0) // kv.block_size
+    )
     counts = -(-ends // kv.block_size) - first_blocks
     first_tokens = np.cumsum(queries) - queries
     for rows in _partition(queries, counts, kv):
@@ -111,7 +113,9 @@ def _group(
     ends = batch.context_lens[rows].astype(np.int64)
     width, blocks = int(queries.max()), int(counts[rows].max())
     origins = first_blocks[rows] * kv.block_size
-    span = Span(starts=ends - queries - origins, ends=ends - origins, width=width, length=blocks * kv.block_size, window=window)
+    span = Span(
+        starts=ends - queries - origins, ends=ends - origins, width=width, length=blocks * kv.block_size, window=window
+    )
     steps = np.minimum(np.arange(width), queries[:, None] - 1)
     tokens = (first_tokens[rows][:, None] + steps).reshape(-1)
     real = None if int(queries.min()) == width else np.flatnonzero(np.arange(width) < queries[:, None])

@@ -55,6 +55,9 @@ def _tile(span: Span, begin: int, end: int, dtype: torch.dtype) -> Tile:
     positions = np.minimum(span.starts[:, None] + np.arange(begin, end), span.ends[:, None] - 1)
     lowest, highest = int(positions[:, 0].min()), int(positions[:, -1].max())
     keys = slice(0 if span.window is None else max(0, lowest - span.window + 1), highest + 1)
+    if 4 * (keys.stop - keys.start) >= 3 * span.length:
+        # A part of the gathered keys is not contiguous, and the matmul would copy it first.
+        keys = slice(0, span.length)
     cut_below = span.window is not None and highest - span.window + 1 > keys.start
     masked_from = keys.start if cut_below else lowest + 1
     if masked_from >= keys.stop:

@@ -40,7 +40,7 @@ def pack_linear(weight: torch.Tensor, bias: torch.Tensor | None) -> PackedLinear
 
 def can_pack(dtype: torch.dtype) -> bool:
     """float32 always packs when torch has oneDNN, bfloat16 when the processor has AVX-512 as well."""
-    if not torch.backends.mkldnn.is_available():
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     if dtype == torch.bfloat16:
         return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

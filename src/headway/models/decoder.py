@@ -30,7 +30,9 @@ class DecoderLayer:
             config.num_heads, config.num_kv_heads, config.head_dim, config.attention_scale,
             config.layer_windows[index], config.layer_ropes[index],
         )  # fmt: skip
-        head_norm = HeadNorm(kernels, config.norm_epsilon, config.num_heads, config.num_kv_heads) if config.qk_norm else None
+        head_norm = (
+            HeadNorm(kernels, config.norm_epsilon, config.num_heads, config.num_kv_heads) if config.qk_norm else None
+        )
         self.attention_norm = norm()
         self.attention = Attention(kernels, index, shape, head_norm, norm() if config.post_norms else None)
         self.mlp_norm = norm()

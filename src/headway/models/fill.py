@@ -25,7 +25,9 @@ def fill(model: Decoder, card: ModelCard, weights: list[PlacedWeight], progress:
     with WeightReader(card) as reader:
         for path, kinds in modules.items():
             dtype = torch.float32 if model.config.wide_norms and path.endswith("norm") else model.dtype
-            stacks = {kind: _stack(parts, reader, card.tensors, dtype, model.config.head_dim) for kind, parts in kinds.items()}
+            stacks = {
+                kind: _stack(parts, reader, card.tensors, dtype, model.config.head_dim) for kind, parts in kinds.items()
+            }
             _module(model, path).load(**stacks)
             done += sum(card.tensors[part.source].nbytes for parts in kinds.values() for part in parts)
             progress(done, total)
@@ -41,12 +43,16 @@ def _module(model: Decoder, path: str) -> Any:
 
 
 def _stack(
-    parts: list[PlacedWeight], reader: WeightReader, tensors: Mapping[str, TensorInfo], dtype: torch.dtype, head_dim: int
+    parts: list[PlacedWeight],
+    reader: WeightReader,
+    tensors: Mapping[str, TensorInfo],
+    dtype: torch.dtype,
+    head_dim: int,
 ) -> torch.Tensor:
     """The tensors one below the other, each read straight to its place."""
     rows = [part.shape[0] for part in parts]
     out = torch.empty(sum(rows), *parts[0].shape[1:], dtype=dtype)
-    for part, target in zip(parts, out.split(rows), strict=True):
+    for part, target in zip(parts, torch.split(out, rows), strict=True):
         reader.read_into(tensors[part.source], target)
         if part.rule.transform is not None:
             _TRANSFORMS[part.rule.transform](target, head_dim)

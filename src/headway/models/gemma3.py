@@ -65,7 +65,9 @@ def _ropes(config: Mapping[str, Any], context: int) -> tuple[RopeSpec, RopeSpec]
 _HF_NORMS: Final = (
     WeightRule("model.norm.weight", "norm", ("hidden",)),
     WeightRule("model.layers.{layer}.input_layernorm.weight", "layers.{layer}.attention_norm", ("hidden",)),
-    WeightRule("model.layers.{layer}.post_attention_layernorm.weight", "layers.{layer}.attention.output.norm", ("hidden",)),
+    WeightRule(
+        "model.layers.{layer}.post_attention_layernorm.weight", "layers.{layer}.attention.output.norm", ("hidden",)
+    ),
     WeightRule("model.layers.{layer}.pre_feedforward_layernorm.weight", "layers.{layer}.mlp_norm", ("hidden",)),
     WeightRule("model.layers.{layer}.post_feedforward_layernorm.weight", "layers.{layer}.mlp.down.norm", ("hidden",)),
     *hf_weights.QK_NORMS,

@@ -19,8 +19,12 @@ PROJECTIONS: Final = (
     WeightRule("blk.{layer}.attn_q.bias", "layers.{layer}.attention.qkv", ("q",), "rows", when="qkv_bias"),
     WeightRule("blk.{layer}.attn_k.bias", "layers.{layer}.attention.qkv", ("kv",), "rows", when="qkv_bias"),
     WeightRule("blk.{layer}.attn_v.bias", "layers.{layer}.attention.qkv", ("kv",), "rows", when="qkv_bias"),
-    WeightRule("blk.{layer}.attn_output.weight", "layers.{layer}.attention.output.projection", ("hidden", "q"), "columns"),
-    WeightRule("blk.{layer}.attn_output.bias", "layers.{layer}.attention.output.projection", ("hidden",), when="output_bias"),
+    WeightRule(
+        "blk.{layer}.attn_output.weight", "layers.{layer}.attention.output.projection", ("hidden", "q"), "columns"
+    ),
+    WeightRule(
+        "blk.{layer}.attn_output.bias", "layers.{layer}.attention.output.projection", ("hidden",), when="output_bias"
+    ),
     WeightRule("blk.{layer}.ffn_gate.weight", "layers.{layer}.mlp.gate_up", ("ffn", "hidden"), "rows"),
     WeightRule("blk.{layer}.ffn_up.weight", "layers.{layer}.mlp.gate_up", ("ffn", "hidden"), "rows"),
     WeightRule("blk.{layer}.ffn_gate.bias", "layers.{layer}.mlp.gate_up", ("ffn",), "rows", when="mlp_bias"),

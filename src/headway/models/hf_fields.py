@@ -49,7 +49,11 @@ def layer_types(config: Mapping[str, Any], default: list[str]) -> list[str]:
     types = config.get("layer_types")
     if types is None:
         return default
-    if not isinstance(types, list) or len(types) != len(default) or not set(types) <= {"sliding_attention", "full_attention"}:
+    if (
+        not isinstance(types, list)
+        or len(types) != len(default)
+        or not set(types) <= {"sliding_attention", "full_attention"}
+    ):
         raise _bad("layer_types", f"{len(default)} times sliding_attention or full_attention", types)
     return types
 
@@ -86,4 +90,9 @@ def sizes(config: Mapping[str, Any], default_head_dim: int | None = None) -> dic
 
 
 def _bad(name: str, expected: str, value: object) -> ArtifactError:
-    return ArtifactError(f"config field {name} must be {expected}, found {value!r:.80}", reason="invalid_model_config", param=name, fix=_FIX)
+    return ArtifactError(
+        f"config field {name} must be {expected}, found {value!r:.80}",
+        reason="invalid_model_config",
+        param=name,
+        fix=_FIX,
+    )

@@ -24,7 +24,11 @@ def scaled_rope(settings: object, theta: float, context: int) -> RopeSpec:
     Raises ArtifactError (`invalid_model_config`) and, for scalings that are not there, NotBuiltError.
     """
     if not isinstance(settings, Mapping):
-        raise ArtifactError(f"rope settings must be an object, found {settings!r:.80}", reason="invalid_model_config", param="rope_scaling")
+        raise ArtifactError(
+            f"rope settings must be an object, found {settings!r:.80}",
+            reason="invalid_model_config",
+            param="rope_scaling",
+        )
     kind = settings.get("rope_type", settings.get("type", "default"))
     read = _KINDS.get(kind) if isinstance(kind, str) else None
     if read is None:
@@ -85,7 +89,9 @@ def _longrope(settings: Mapping[str, Any], theta: float, context: int) -> RopeSp
     short, long = settings.get("short_factor"), settings.get("long_factor")
     if short != long or not isinstance(short, list) or settings.get("attention_factor") is None:
         raise NotBuiltError("longrope with different factors for short and long texts", param="rope_scaling")
-    return RopeSpec(theta, "divided", divisors=tuple(float(x) for x in short), attention_factor=number(settings, "attention_factor"))
+    return RopeSpec(
+        theta, "divided", divisors=tuple(float(x) for x in short), attention_factor=number(settings, "attention_factor")
+    )
 
 
 _KINDS: Final[dict[str, Callable[[Mapping[str, Any], float, int], RopeSpec]]] = {

@@ -22,7 +22,9 @@ PROJECTIONS: Final = (
     WeightRule(f"{_ATTENTION}.k_proj.bias", "layers.{layer}.attention.qkv", ("kv",), "rows", when="qkv_bias"),
     WeightRule(f"{_ATTENTION}.v_proj.bias", "layers.{layer}.attention.qkv", ("kv",), "rows", when="qkv_bias"),
     WeightRule(f"{_ATTENTION}.o_proj.weight", "layers.{layer}.attention.output.projection", ("hidden", "q"), "columns"),
-    WeightRule(f"{_ATTENTION}.o_proj.bias", "layers.{layer}.attention.output.projection", ("hidden",), when="output_bias"),
+    WeightRule(
+        f"{_ATTENTION}.o_proj.bias", "layers.{layer}.attention.output.projection", ("hidden",), when="output_bias"
+    ),
     WeightRule(f"{_MLP}.gate_proj.weight", "layers.{layer}.mlp.gate_up", ("ffn", "hidden"), "rows"),
     WeightRule(f"{_MLP}.up_proj.weight", "layers.{layer}.mlp.gate_up", ("ffn", "hidden"), "rows"),
     WeightRule(f"{_MLP}.gate_proj.bias", "layers.{layer}.mlp.gate_up", ("ffn",), "rows", when="mlp_bias"),

@@ -16,8 +16,8 @@ from headway.models import gguf_weights, hf_weights
 from headway.models.causal_lm import CausalLM
 from headway.models.decoder import Decoder
 from headway.models.decoder_config import DecoderConfig
-from headway.models.registry import architecture
 from headway.models.fill import Progress, fill
+from headway.models.registry import architecture
 from headway.models.weight_rules import PlacedWeight, WeightRule, place
 from headway.quantization.supported import check_quantization, check_types
 
@@ -50,7 +50,9 @@ def load_model(
     declared = architecture(card.architecture)
     config = declared.configure(card.config)
     check_quantization(card)
-    weights = list(place(_rules(card, config, declared.gguf if card.format == "gguf" else declared.safetensors), config))
+    weights = list(
+        place(_rules(card, config, declared.gguf if card.format == "gguf" else declared.safetensors), config)
+    )
     _check(card, weights)
     model = Decoder(config, dtype, kernels)
     fill(model, card, weights, progress or (lambda done, total: None))

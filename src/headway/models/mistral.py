@@ -13,7 +13,8 @@ from headway.models.hf_fields import count
 
 
 def configure(config: Mapping[str, Any]) -> DecoderConfig:
-    window = None if config.get("sliding_window") is None else count(config, "sliding_window")
+    # The default of transformers for a config without the field; null means no window.
+    window = count(config, "sliding_window", 4_096) if config.get("sliding_window", 4_096) is not None else None
     plain = llama.configure({**config, "attention_bias": False, "mlp_bias": False})
     return replace(plain, layer_windows=(window,) * plain.num_layers)
 

@@ -31,7 +31,7 @@ class WeightRule:
 
     @property
     def kind(self) -> str:
-        """"weight" or "bias"."""
+        """ "weight" or "bias"."""
         return "bias" if self.source.endswith(".bias") else "weight"
 
 

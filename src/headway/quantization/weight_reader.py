@@ -32,7 +32,9 @@ class WeightReader(AbstractContextManager["WeightReader"]):
         self._tensors = card.tensors
         self._maps: dict[Path, mmap.mmap] = {}
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -64,7 +66,9 @@ class WeightReader(AbstractContextManager["WeightReader"]):
         _check_size(info, block.elements, block.nbytes)
         mapped = self._map(info)
         # The view pins the map while it lives, so it must die before the pages are given back.
-        _decode(torch.frombuffer(mapped, dtype=torch.uint8, count=info.nbytes, offset=info.offset), info.dtype, out.view(-1))
+        _decode(
+            torch.frombuffer(mapped, dtype=torch.uint8, count=info.nbytes, offset=info.offset), info.dtype, out.view(-1)
+        )
         _give_back(mapped, info)
 
     def _map(self, info: TensorInfo) -> mmap.mmap:
@@ -99,8 +103,8 @@ def _decode(raw: torch.Tensor, stored: str, out: torch.Tensor) -> None:
         return
     block, unpack = BLOCK_TYPE_BY_NAME[stored], UNPACKERS[stored]
     rows = _CHUNK_WEIGHTS // block.elements
-    targets = out.split(rows * block.elements)
-    for packed, target in zip(raw.view(-1, block.nbytes).split(rows), targets, strict=True):
+    targets = torch.split(out, rows * block.elements)
+    for packed, target in zip(torch.split(raw.view(-1, block.nbytes), rows), targets, strict=True):
         target.copy_(unpack(packed).view(-1))
 
 
@@ -116,4 +120,3 @@ def _give_back(mapped: mmap.mmap, info: TensorInfo) -> None:
     length = (info.offset + info.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - first
     if length > 0 and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED, first, length)
-

@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from headway import __version__
 from headway.server.engine_port import EnginePort, MetricsPort
 from headway.server.error_handlers import install_error_handlers
-from headway.server.middleware import Accounting, KeyGuard, RequestIdHeaders
+from headway.server.middleware import Accounting, KeyGuard, RequestIdHeaders, UnderPrefix
 from headway.server.openapi import openapi
 from headway.server.routes import ROUTES
 from headway.server.settings import ServerSettings
@@ -22,7 +22,6 @@ def create_app(engine: EnginePort, settings: ServerSettings, metrics: MetricsPor
     app = FastAPI(
         title="Headway",
         version=__version__,
-        root_path=settings.root_path,
         middleware=_middleware(state),
         openapi_url=None if settings.disable_fastapi_docs else "/openapi.json",
         docs_url=None if settings.disable_fastapi_docs else "/docs",
@@ -44,6 +43,8 @@ def _middleware(state: ServerState) -> list[Middleware]:
     """Outermost first."""
     settings = state.settings
     chain = [Middleware(Accounting, state=state)]
+    if settings.root_path:
+        chain.insert(0, Middleware(UnderPrefix, prefix=settings.root_path.rstrip("/")))
     if settings.enable_request_id_headers:
         chain.append(Middleware(RequestIdHeaders))
     if settings.allowed_origins:

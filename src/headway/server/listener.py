@@ -39,9 +39,11 @@ def listen(settings: ServerSettings) -> Listener:
 
 
 def _listen_tcp(host: str, port: int) -> Listener:
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"--port {port} is not between 0 and 65535", reason="address_invalid", param="port")
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (socket.gaierror, OverflowError) as e:
+    except OSError as e:
         raise ConfigError(
             f"--host {host!r} --port {port} is no address: {e}", reason="address_invalid", param="host"
         ) from e

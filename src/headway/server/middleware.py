@@ -19,6 +19,18 @@ _COUNTED = frozenset(route.path for route in ROUTES if route.counted)
 _KNOWN = frozenset(route.path for route in ROUTES) | NOT_BUILT_ROUTES.keys()
 
 
+class UnderPrefix:
+    """The server is reached under a prefix, which the proxy in front may or may not have cut off."""
+
+    def __init__(self, app: ASGIApp, prefix: str):
+        self._app = app
+        self._prefix = prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["root_path"] = self._prefix
+        await self._app(scope, receive, send)
+
+
 class Accounting:
     """HTTP metrics and the server's load."""
 

@@ -40,17 +40,17 @@ def serve(config: EngineConfig, settings: ServerSettings, warnings: Sequence[str
 
     The port is taken first: whoever connects while the model loads is told so. Raises ConfigError when it cannot be.
     """
-    configure_logging("APIServer", level=settings.log_level, secrets=settings.api_key)
-    for sentence in warnings:
-        _log.warning("%s", sentence)
     listener = listen(settings)
     try:
+        configure_logging("APIServer", level=settings.log_level, secrets=settings.api_key)
+        for sentence in warnings:
+            _log.warning("%s", sentence)
         name = (config.served_model_name or (config.model,))[0]
         with noted(this_process(listener.url, name, listener.port, listener.uds)) as note:
             _log_start(listener, settings)
             metrics = EngineMetrics(name, legacy_names=settings.legacy_metric_names)
             app = create_app(PendingEngine(config), settings, metrics)
-            http = _HttpServer(uvicorn_config(app, settings))
+            http = HttpServer(uvicorn_config(app, settings))
             with asyncio.Runner(loop_factory=http.config.get_loop_factory()) as runner:
                 process = _Process(http, app.state.headway, metrics, lambda: note.unlink(missing_ok=True))
                 return runner.run(process.run(listener))
@@ -58,7 +58,7 @@ def serve(config: EngineConfig, settings: ServerSettings, warnings: Sequence[str
         listener.close()
 
 
-class _HttpServer(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """uvicorn without its signal handlers: `shutdown` decides what a signal means."""
 
     @contextlib.contextmanager
@@ -91,7 +91,7 @@ def uvicorn_config(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
 class _Process:
     """The tasks of one server process: HTTP, the engine's life, and the wait for a signal."""
 
-    def __init__(self, http: _HttpServer, state: ServerState, metrics: EngineMetrics, remove_note: Callable[[], None]):
+    def __init__(self, http: HttpServer, state: ServerState, metrics: EngineMetrics, remove_note: Callable[[], None]):
         self._http = http
         self._state = state
         self._metrics = metrics

@@ -29,8 +29,6 @@ def too_large(limits: BodyLimits) -> RequestError:
 
 def nesting_depth(raw: bytes) -> int:
     """Deepest nesting of brackets outside strings, for valid JSON; an estimate for anything else. Linear time."""
-    if raw.count(b"{") + raw.count(b"[") <= 1:
-        return raw.count(b"{") + raw.count(b"[")
     unescaped = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     outside = b"".join(unescaped.translate(None, _NOT_BRACKETS).split(b'"')[::2])
     return max(accumulate((1 if c in b"{[" else -1 for c in outside), initial=0))

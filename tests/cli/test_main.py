@@ -1,0 +1,83 @@
+"""The command `headway` itself: help and version at once, errors in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from headway import __version__
+from headway.cli.main import _COMMANDS, exit_code, main
+from headway.errors import ArtifactError, ConfigError, NotBuiltError
+
+SRC = Path(__file__).parents[2] / "src"
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["headway", *words])
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+@pytest.mark.parametrize("word", ["--version", "-v"])
+def test_version_is_bare(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], word: str) -> None:
+    assert run(monkeypatch, word) == 0
+    assert capsys.readouterr().out == f"{__version__}\n"
+
+
+def test_help_names_all_commands_and_imports_none() -> None:
+    code = "import sys; sys.argv = ['headway', '--help']; from headway.cli.main import main; main(); print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=SRC, capture_output=True, text=True, check=True)
+    *shown, modules = done.stdout.splitlines()
+    for name in _COMMANDS:
+        assert any(line.split()[:1] == [name] for line in shown)
+    loaded = set(modules.split())
+    assert not loaded & {"torch", "transformers", "fastapi", "httpx", "rich.console"}
+
+
+@pytest.mark.parametrize("name", list(_COMMANDS))
+def test_every_command_is_there(name: str) -> None:
+    module, attribute = _COMMANDS[name][0].split(":")
+    assert isinstance(getattr(import_module(module), attribute), click.Command)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (["doctor"], 2, "headway doctor is not built yet"),
+        (["nope"], 2, "No such command 'nope'"),
+        (["serve", "--prot", "1"], 2, "Unknown flag --prot. Did you mean --port?"),
+        (["serve", "--tensor-parallel-size", "2"], 2, "--tensor-parallel-size is not built yet"),
+        (["serve", "--trust-remote-code"], 2, "--trust-remote-code is refused"),
+        (["serve", "--speculative-model", "x"], 2, "--speculative-model was renamed to --spec-model"),
+        (["serve", "--port", "70000"], 1, "--port 70000 is not between 0 and 65535"),
+        (["wait", "127.0.0.1:9", "--timeout", "0"], 1, "http://127.0.0.1:9 is not ready: still unreachable after 0 s"),
+        (["chat", "--url", "127.0.0.1:9", "-q", "x"], 1, "No answer from http://127.0.0.1:9"),
+        (["status", "--url", "127.0.0.1:9"], 1, "No answer from http://127.0.0.1:9"),
+        (["wait", "--timeout", "x"], 2, "is not a valid float"),
+    ],
+)
+def test_errors_are_one_line_and_a_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], code: int, text: str
+) -> None:
+    monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path))
+    assert run(monkeypatch, *words) == code
+    shown = capsys.readouterr().err
+    assert text in shown
+    assert "Traceback" not in shown
+
+
+def test_help_of_serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "serve", "--help=Cache") == 0
+    assert "--block-size" in capsys.readouterr().out
+
+
+def test_exit_codes() -> None:
+    assert [exit_code(e) for e in (ConfigError("x"), NotBuiltError("x"), ArtifactError("x"))] == [2, 2, 1]

@@ -1,0 +1,63 @@
+"""`python -m tests.server.scripted_process MODE [headway serve flags]`: the real server process around a scripted engine.
+
+MODE: ready, loading (never gets ready), broken (loading fails), dying (dies after the first request).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+from headway.cli.serve_config import serve_config
+from headway.engine.config import EngineConfig
+from headway.engine.outputs import RequestOutput
+from headway.server import run
+from headway.telemetry.metrics import EngineMetrics
+from tests.server.scripted_engine import ScriptedEngine, Status
+
+
+class LoadingScript(ScriptedEngine):
+    """Has the life of AsyncEngine around the script."""
+
+    loaded = SimpleNamespace(capacity=SimpleNamespace(num_blocks=12))
+
+    def __init__(self, config: EngineConfig, mode: str):
+        super().__init__("Grüße 🙂".encode())
+        self.config = config
+        self._mode = mode
+        self.status = {
+            "loading": Status("loading", 0.5),
+            "broken": Status("dead", 0.5, "no such file: weights.bin"),
+        }.get(mode, Status("ready"))
+
+    @property
+    def is_ready(self) -> bool:
+        return self.status.stage == "ready"
+
+    async def shutdown(self) -> None:
+        self.status = Status("stopped")
+
+    async def generate(self, *args: Any, **kwargs: Any) -> AsyncIterator[RequestOutput]:
+        async for output in super().generate(*args, **kwargs):
+            yield output
+        if self._mode == "dying":
+            self.status = Status("dead", 1.0, "kernel gave up")
+
+
+def main(mode: str, words: list[str]) -> int:
+    async def start(config: EngineConfig, metrics: EngineMetrics) -> Any:
+        await asyncio.sleep(0)
+        return LoadingScript(config, mode)
+
+    run.start_engine = start
+    warnings: list[str] = []
+    config = serve_config(words, os.environ, warnings.append)
+    return run.serve(config.engine, config.server, warnings)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
