@@ -34,12 +34,12 @@ class Failed(Exception):
 
 
 class InProcess:
-    """`headway.LLM` in this process."""
+    """`headway.LLM` in this process, with at most `concurrency` sequences at once, as the others have."""
 
-    def __init__(self, model: str, dtype: str):
+    def __init__(self, model: str, dtype: str, concurrency: int):
         from headway import LLM
 
-        self.llm = LLM(model, dtype=dtype, disable_log_stats=True)
+        self.llm = LLM(model, dtype=dtype, max_num_seqs=concurrency, disable_log_stats=True)
 
     def tokens_per_second(self, prompts: Sequence[Prompt]) -> float:
         start = time.perf_counter()

@@ -120,7 +120,7 @@ class Bench:
             return self.prompts(lengths, f"mixed {run}")
 
         title = f"output tok/s, {args.mixed_requests} requests, {low_in}-{high_in} in / {low_out}-{high_out} out, {args.concurrency} at once"
-        self.throughput("mixed", title, make, args.mixed_requests if args.concurrency >= args.mixed_requests else args.concurrency)
+        self.throughput("mixed", title, make, args.concurrency)
 
     def prefix(self) -> None:
         """Time to the first token with and without a beginning that is in the prefix cache."""
@@ -190,7 +190,7 @@ def conditions(args: argparse.Namespace, peers: dict[str, OverHttp]) -> dict[str
         "python": platform.python_version(),
         "versions": {name: version(name) for name in ("headway", "torch", "transformers")},
         "peers": {name: {"url": peer.url, "model": peer.model, "body": dict(peer.body)} for name, peer in peers.items()},
-        "sampling": "greedy, ignore_eos, distinct random prompts, clients on the same machine",
+        "load": f"greedy, ignore_eos, distinct random prompts, at most {args.concurrency} sequences at once, clients on the same machine",
     }
 
 
@@ -256,7 +256,7 @@ def contenders(args: argparse.Namespace, wanted: set[str]) -> Iterator[Bench]:
     with contextlib.ExitStack() as stack:
         if "llm" in wanted:
             say("loading Headway in this process")
-            bench.llm = InProcess(args.model, args.dtype)
+            bench.llm = InProcess(args.model, args.dtype, args.concurrency)
         if "http" in wanted:
             say("starting headway serve")
             url, _, _ = stack.enter_context(headway_server(args.model, args.dtype))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,13 +24,21 @@ class CpuBudget:
         return f"{self.threads} threads ({self.allowed} CPUs allowed, {quota})"
 
 
-def cpu_budget(root: Path = Path("/"), *, allowed: int | None = None) -> CpuBudget:
-    """floor(min(allowed, quota)), at least 1. `allowed` defaults to the affinity of this process."""
+def cpu_budget(
+    root: Path = Path("/"), *, allowed: int | None = None, environment: Mapping[str, str] = os.environ
+) -> CpuBudget:
+    """floor(min(allowed, quota)), at least 1; OMP_NUM_THREADS, when set to a number, is what its user wants instead.
+
+    `allowed` defaults to the affinity of this process.
+    """
     if allowed is None:
         allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quotas = [quota for folder in cgroup_folders("cpu", root) if (quota := _quota(folder)) is not None]
     quota = min(quotas, default=None)
     threads = max(1, math.floor(allowed if quota is None else min(allowed, quota)))
+    asked = environment.get("OMP_NUM_THREADS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        threads = int(asked)
     return CpuBudget(allowed, quota, threads)
 
 
