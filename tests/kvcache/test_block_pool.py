@@ -82,8 +82,7 @@ TestPool.settings = settings(max_examples=60, stateful_step_count=40, deadline=N
 
 def test_unhashed_blocks_are_evicted_before_hashed_ones_and_those_oldest_first() -> None:
     pool = BlockPool(5)
-    a, b, c, d = (pool.allocate(1) for _ in range(4))
-    assert a and b and c and d
+    a, b, c, d = (pool.allocate(1) or [] for _ in range(4))
     pool.publish(a[0], b"A")
     pool.publish(b[0], b"B")
     pool.release(b)

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kernels.one_thread import one_thread
 from tests.models.tiny_models import TinyModel, tiny_model
-
-__all__ = ["one_thread", "tiny"]
 
 
 @pytest.fixture(scope="session")

@@ -42,8 +42,9 @@ class EngineStatus:
 class _Listener:
     """Where the outputs of one request go."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop):
+    def __init__(self, loop: asyncio.AbstractEventLoop, request: Request):
         self.loop = loop
+        self.request = request
         self.queue: asyncio.Queue[RequestOutput | HeadwayError] = asyncio.Queue()
 
 
@@ -65,8 +66,7 @@ class AsyncEngine:
         self._error: str | None = None
         self._commands: queue.SimpleQueue[Request | str | None] = queue.SimpleQueue()  # add | abort by id | stop
         self._listeners: dict[str, _Listener] = {}
-        self._lock = threading.Lock()  # guards _listeners and _queued
-        self._queued: dict[str, int] = {}  # request id -> prompt tokens, until it leaves the queue
+        self._lock = threading.Lock()  # guards _listeners
         self._ready = threading.Event()  # also set when loading failed
         self._thread = threading.Thread(target=self._run, name="EngineCore", daemon=True)
 
@@ -173,7 +173,6 @@ class AsyncEngine:
         finally:
             with self._lock:
                 self._listeners.pop(request_id, None)
-                self._queued.pop(request_id, None)
             if not finished:
                 self._commands.put(request_id)
 
@@ -182,22 +181,27 @@ class AsyncEngine:
         self._commands.put(request_id)
 
     def _enlist(self, request: Request) -> _Listener:
-        config = self.config
         with self._lock:
             if self._stage in ("dead", "stopped"):
                 raise self._gone()
             if request.id in self._listeners:
                 raise RequestError(f"request id {request.id!r} is in use", param="request_id")
-            for limit, found, unit in (
-                (config.max_num_queued_reqs, len(self._queued), "requests"),
-                (config.max_num_queued_tokens, sum(self._queued.values()), "prompt tokens"),
-            ):
-                if limit is not None and found >= limit:
-                    raise QueueFullError(f"the queue is full: {found} {unit} wait, the limit is {limit}", fix="Retry later or elsewhere.")
-            listener = _Listener(asyncio.get_running_loop())
-            self._listeners[request.id] = listener
-            self._queued[request.id] = len(request.prompt_token_ids)
+            self._check_queue()
+            listener = self._listeners[request.id] = _Listener(asyncio.get_running_loop(), request)
         return listener
+
+    def _check_queue(self) -> None:
+        """Raises QueueFullError when as much is waiting as may wait. Waiting = not scheduled yet, here or in the core."""
+        config = self.config
+        if config.max_num_queued_reqs is None and config.max_num_queued_tokens is None:
+            return
+        waiting = [len(x.request.prompt_token_ids) for x in self._listeners.values() if x.request.sequences[0].num_cached < 0]
+        for limit, found, unit in (
+            (config.max_num_queued_reqs, len(waiting), "requests"),
+            (config.max_num_queued_tokens, sum(waiting), "prompt tokens"),
+        ):
+            if limit is not None and found >= limit:
+                raise QueueFullError(f"the queue is full: {found} {unit} wait, the limit is {limit}", fix="Retry later or elsewhere.")
 
     # ---- the thread ------------------------------------------------------------------------------------------------
 
@@ -233,11 +237,7 @@ class AsyncEngine:
                 else:
                     core.add(command)
             if core.has_work:
-                outputs = core.step()
-                with self._lock:
-                    for request_id in core.admitted:
-                        self._queued.pop(request_id, None)
-                self._deliver(outputs)
+                self._deliver(core.step())
 
     def _pending(self, *, block: bool) -> list[Request | str | None]:
         commands = [self._commands.get()] if block else []

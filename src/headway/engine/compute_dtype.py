@@ -16,7 +16,7 @@ def compute_dtype(asked: str, card: ModelCard) -> torch.dtype:
     """`auto`: bfloat16 where the CPU has arithmetic for it, whatever the checkpoint stores (vLLM: 16 bit is preferred, and
     GGUF is run in bf16), else float32. float16 is accepted and run as bfloat16: no CPU kernel here computes in it."""
     dtype = _NAMED.get(asked)
-    fast_bf16 = torch.ops.mkldnn._is_mkldnn_bf16_supported() if torch.backends.mkldnn.is_available() else False
+    fast_bf16 = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported()) if torch._C._has_mkldnn else False
     if dtype is None:
         dtype = torch.bfloat16 if fast_bf16 else torch.float32
         _log.info("dtype auto: computing in %s (checkpoint: %s)", dtype, ", ".join(sorted(card.dtype_bytes)))

@@ -8,7 +8,6 @@ from typing import Any
 
 from headway.errors import ConfigError
 
-
 CHOICES = {
     "dtype": ("auto", "half", "float16", "bfloat16", "float", "float32"),
     "logprobs_mode": ("raw_logprobs", "raw_logits", "processed_logprobs", "processed_logits"),

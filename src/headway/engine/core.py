@@ -40,7 +40,6 @@ class EngineCore:
         self.tokenizer = tokenizer
         self.observers = observers or Observers()
         self.steps = 0
-        self.admitted: list[str] = []  # ids of requests of which the last step took a sequence out of the queue
         self._streams: dict[str, RequestStream] = {}
 
     @property
@@ -81,7 +80,6 @@ class EngineCore:
         """
         plan = self.scheduler.schedule()
         self.steps += 1
-        self.admitted = [s.request.id for s in plan.admitted]
         if not plan.chunks:
             if self.scheduler.has_work and plan.preemptions == 0:
                 raise RuntimeError(self._stuck())

@@ -130,10 +130,8 @@ class LLM:
 def _as_list(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
     if isinstance(prompts, str | Mapping):
         return [prompts]
-    items = list(prompts)
-    if items and isinstance(items[0], int):
-        return [items]  # one prompt of token ids
-    return items
+    items: list[Any] = list(prompts)
+    return [items] if items and isinstance(items[0], int) else items  # a flat list of ids is one prompt
 
 
 def _parse(prompt: Prompt, tokenizer: Tokenizer) -> tuple[str | None, list[int]]:

@@ -49,7 +49,7 @@ class SequenceText:
         params = self.sequence.params
         if ends_here and not params.include_stop_str_in_output:
             return None
-        may_match = self.sequence.num_output >= params.min_tokens
+        may_match = self.sequence.num_output > params.min_tokens  # as vLLM: the first min_tokens tokens never end it
         return self._feed(self._detokenizer.push(token.token_id), may_match)
 
     def close(self) -> str | None:

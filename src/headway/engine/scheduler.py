@@ -166,7 +166,6 @@ class Scheduler:
         if sequence.num_cached < 0:
             sequence.num_cached = min(sequence.num_computed, sequence.num_prompt)
             plan.new_cached_tokens += sequence.num_cached
-            plan.admitted.append(sequence)
             sequence.times.scheduled = time.monotonic()
 
     def finish(self, sequence: Sequence, reason: str, stop_reason: int | str | None = None) -> None:

@@ -26,7 +26,6 @@ class StepPlan:
     preempted_tokens: int = 0
     prefix_queries: int = 0
     prefix_hits: int = 0
-    admitted: list[Sequence] = field(default_factory=list)  # sequences that left the queue for the first time
     new_cached_tokens: int = 0  # prompt tokens that sequences admitted for the first time found in the cache
 
     @property
