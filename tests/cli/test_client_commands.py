@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from headway.cli.chat import chat_command
 from headway.cli.complete import complete_command
 from headway.cli.server_client import ServerClient, server_url
-from headway.cli.status import status_command
+from headway.cli.status import ServerStatus, status_command, status_lines
 from headway.cli.stop import chosen, stop_command
 from headway.cli.wait import wait_command
 from headway.errors import HeadwayError
@@ -96,7 +96,15 @@ def test_status(cli: CliRunner, server: ServerProcess) -> None:
     assert found["rss_bytes"] > 0
     (elsewhere,) = json.loads(ok(cli.invoke(status_command, ["--json", "--url", server.url])).stdout)
     assert (elsewhere["state"], elsewhere["pid"]) == ("ok", None)
-    assert "tiny" in ok(cli.invoke(status_command)).stdout
+    head, numbers = ok(cli.invoke(status_command)).stdout.splitlines()
+    assert head == f"{server.url}  tiny  ok"
+    assert f"pid {server.process.pid}, up 0:0" in numbers
+    assert "0 running, 0 waiting, KV cache 0.0% in use" in numbers
+
+
+def test_status_of_a_server_that_is_not_ready() -> None:
+    assert status_lines(ServerStatus("http://x", "loading", "warming", 0.5))[0] == "http://x  warming 50%"
+    assert status_lines(ServerStatus("http://x", "dead", reason="why"))[0] == "http://x  dead: why"
 
 
 def test_the_only_server_is_found_without_an_address(cli: CliRunner, server: ServerProcess) -> None:

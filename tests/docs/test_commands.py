@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.docs.pages import PAGES, ROOT, Block, blocks
 
 PORT = "8000"  # in the documentation; a free one is put in its place

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -55,6 +57,17 @@ def test_leaving_a_request_of_several_prompts_ends_all(server: Live, stream: boo
         client.post(COMPLETIONS, json={"prompt": ["a", "b", "c"], "stream": stream})
     server.until(lambda: is_idle(server))
     assert len(server.engine.aborted) == 3
+
+
+def test_leaving_while_the_body_is_sent(server: Live, caplog: pytest.LogCaptureFixture) -> None:
+    place = urlsplit(server.url)
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n"
+    with socket.create_connection((place.hostname, place.port)) as sock:
+        sock.sendall(head + b'{"prompt"')
+        server.until(lambda: server.state.load == 1)
+    server.until(lambda: is_idle(server))
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+    assert server.engine.seen == []
 
 
 def test_others_go_on(server: Live) -> None:

@@ -21,9 +21,9 @@ def test_health(api: Api, method: str, path: str) -> None:
     api.engine.status = Status("loading", 0.25)
     response = api.call(method, path)
     assert (response.status_code, response.json()) == (503, {"status": "loading", "stage": "loading", "progress": 0.25})
-    api.engine.status = Status("dead", 1.0, "out of memory")
+    api.engine.status = Status("dead", 1.0, "out of memory in /home/someone/x.py")
     response = api.call(method, path)
-    assert (response.status_code, response.json()) == (503, {"status": "dead", "reason": "out of memory"})
+    assert (response.status_code, response.json()) == (503, {"status": "dead", "reason": "out of memory in x.py"})
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/v1/models"), ("POST", COMPLETIONS), ("POST", CHAT), ("POST", "/tokenize"), ("POST", "/detokenize")])
@@ -182,6 +182,16 @@ def test_fingerprints(make_api: Make) -> None:
     assert none is None
     other = make_api(ScriptedEngine(dtype="float32"), fingerprint_mode="hash").complete()["system_fingerprint"]
     assert other != digest
+
+
+def test_requests_are_logged_without_their_texts(make_api: Make, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    make_api().complete(prompt="private", stop="secret")
+    assert "Received request" not in caplog.text
+    make_api(enable_log_requests=True).complete(prompt="private", stop="secret", temperature=0.5)
+    assert "1 prompt(s) of 7 tokens, n=1, max_tokens=16, temperature=0.5" in caplog.text
+    assert "private" not in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_cors_only_for_listed_origins(make_api: Make) -> None:

@@ -27,6 +27,14 @@ def test_a_note_lasts_as_long_as_its_server() -> None:
     assert running_servers() == []
 
 
+def test_a_cache_that_cannot_be_written_costs_only_the_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setenv("HEADWAY_CACHE", str(file))
+    with noted(this_process("http://127.0.0.1:1", "m", 1, None)):
+        assert running_servers() == []
+
+
 def test_a_process_that_only_has_the_same_id_is_another() -> None:
     here = this_process("http://127.0.0.1:1", "m", 1, None)
     assert is_alive(here)

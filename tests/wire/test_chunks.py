@@ -24,7 +24,7 @@ def decoded(frame: bytes) -> dict[str, Any]:
     return value
 
 
-@given(st.text(), st.integers(0, 5), st.sampled_from([None, "stop", "length"]), st.none() | st.integers() | st.text())
+@given(st.text(), st.integers(0, 5), st.sampled_from([None, "stop", "length"]), st.none() | st.integers(0, 2**31) | st.text())
 def test_chat_chunk(text: str, index: int, finish: str | None, stop: int | str | None) -> None:
     encoder = ChunkEncoder("chatcmpl-1", "chat.completion.chunk", 5, 'm"x', "fp")
     frame = encoder.frame(chat_choice(index, text, None, None, finish, stop, [1, 2]), usage_json(1, 2, None))

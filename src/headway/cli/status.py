@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 
 import click
 import psutil
-from rich.console import Console
-from rich.table import Table
 
 from headway.cli.server_client import ServerClient, server_url
 from headway.cli.wait import readiness
@@ -76,8 +74,9 @@ def status_command(url: str | None, as_json: bool) -> None:
         found = [server_status(note.url, note) for note in running_servers()]
     if as_json:
         click.echo(json.dumps([asdict(status) for status in found], indent=2))
-    elif found:
-        Console().print(_table(found))
+    else:
+        for line in (line for status in found for line in status_lines(status)):
+            click.echo(line)
     if not found:
         raise HeadwayError(
             "No server of this user runs here", reason="no_server", fix="Start one with `headway serve`."
@@ -86,29 +85,27 @@ def status_command(url: str | None, as_json: bool) -> None:
         raise HeadwayError(f"No answer from {found[0].url}", reason="no_server")
 
 
-def _table(found: list[ServerStatus]) -> Table:
-    table = Table()
-    for title in ("pid", "address", "model", "state", "running", "waiting", "KV in use", "memory", "up"):
-        table.add_column(title, overflow="fold")
-    for s in found:
-        state = f"{s.stage} {s.progress:.0%}" if s.stage else s.state + (f": {s.reason}" if s.reason else "")
-        table.add_row(
-            _shown(s.pid), s.url, _shown(s.model), state, _shown(s.running), _shown(s.waiting),
-            "" if s.kv_usage is None else f"{s.kv_usage:.1%}",
-            "" if s.rss_bytes is None else f"{s.rss_bytes / 2**20:,.0f} MiB",
-            "" if s.uptime is None else _duration(s.uptime),
-        )  # fmt: skip
-    return table
+def status_lines(status: ServerStatus) -> list[str]:
+    """One line of what it is, one of numbers, for a person."""
+    state = f"{status.stage} {status.progress:.0%}" if status.stage else status.state
+    if status.reason:
+        state += f": {status.reason}"
+    numbers = [
+        f"pid {status.pid}" if status.pid is not None else "",
+        f"up {_duration(status.uptime)}" if status.uptime is not None else "",
+        f"{status.rss_bytes / 2**20:,.0f} MiB" if status.rss_bytes is not None else "",
+        f"{status.running} running" if status.running is not None else "",
+        f"{status.waiting} waiting" if status.waiting is not None else "",
+        f"KV cache {status.kv_usage:.1%} in use" if status.kv_usage is not None else "",
+    ]
+    head = "  ".join(part for part in (status.url, status.model or "", state) if part)
+    return [head, "  " + ", ".join(part for part in numbers if part)]
 
 
 def _duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}"
-
-
-def _shown(value: object) -> str:
-    return "" if value is None else str(value)
 
 
 def _whole(value: float | None) -> int | None:

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from headway.artifacts.card import ModelCard
@@ -51,16 +51,9 @@ class _Listener:
 class AsyncEngine:
     """See `generate`. Raises LoadingError before the model is ready and EngineDeadError after the core has stopped."""
 
-    def __init__(
-        self,
-        config: EngineConfig,
-        observers: Observers | None = None,
-        *,
-        on_loaded: Callable[[AsyncEngine], None] | None = None,
-    ):
+    def __init__(self, config: EngineConfig, observers: Observers | None = None):
         self.config = config
         self.observers = observers or Observers()
-        self._on_loaded = on_loaded
         self._loaded: LoadedEngine | None = None
         self._stage, self._progress = "resolving", 0.0
         self._error: str | None = None
@@ -196,26 +189,25 @@ class AsyncEngine:
         if config.max_num_queued_reqs is None and config.max_num_queued_tokens is None:
             return
         waiting = [len(x.request.prompt_token_ids) for x in self._listeners.values() if x.request.sequences[0].num_cached < 0]
-        for limit, found, unit in (
-            (config.max_num_queued_reqs, len(waiting), "requests"),
-            (config.max_num_queued_tokens, sum(waiting), "prompt tokens"),
+        for name, limit, found, unit in (
+            ("max_num_queued_reqs", config.max_num_queued_reqs, len(waiting), "requests"),
+            ("max_num_queued_tokens", config.max_num_queued_tokens, sum(waiting), "prompt tokens"),
         ):
             if limit is not None and found >= limit:
-                raise QueueFullError(f"the queue is full: {found} {unit} wait, the limit is {limit}", fix="Retry later or elsewhere.")
+                raise QueueFullError(
+                    f"the queue is full: {found} {unit} wait, the limit is {limit}", param=name, fix="Retry later or elsewhere."
+                )
 
     # ---- the thread ------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
             self._loaded = load_engine(self.config, self._on_stage, self.observers)
-            if self._on_loaded is not None:
-                self._on_loaded(self)
             self._stage, self._progress = "ready", 1.0
             self._ready.set()
             self._serve(self._loaded)
             self._end("stopped", "the engine was shut down")
-        except HeadwayError as error:
-            _log.error("engine failed: %s", error.message)
+        except HeadwayError as error:  # whoever started the engine reads it in `status`
             self._end("dead", error.message)
         except BaseException as error:
             _log.exception("engine core died")

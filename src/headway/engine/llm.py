@@ -67,7 +67,7 @@ class LLM:
             admit(
                 str(next(self._ids)), ids, p, self._engine.limits, self._engine.tokenizer, self._engine.core.scheduler.kv,
                 prompt=text, priority=priority[i] if priority else 0,
-            )  # fmt: skip
+            )
             for i, ((text, ids), p) in enumerate(zip(parsed, params, strict=True))
         ]
         core = self._engine.core

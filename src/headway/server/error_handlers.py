@@ -6,13 +6,16 @@ import logging
 
 from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from headway.errors import HeadwayError, NotFoundError, RequestError
+from headway.server.client_watch import ClientLeft
 from headway.server.routes import NOT_BUILT_ROUTES
 from headway.wire.errors import RETRY_AFTER_SECONDS, error_bytes, reason_of, shape_of
 
 _log = logging.getLogger(__name__)
+_CLIENT_LEFT = 499  # not a status of HTTP; it keeps such requests apart in the metrics
 
 
 def error_response(error: BaseException) -> Response:
@@ -31,6 +34,8 @@ def error_response(error: BaseException) -> Response:
 def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HeadwayError, _known)
     app.add_exception_handler(HTTPException, _framework)
+    app.add_exception_handler(ClientDisconnect, _left)
+    app.add_exception_handler(ClientLeft, _left)
     app.add_exception_handler(Exception, _defect)
 
 
@@ -58,6 +63,11 @@ async def _framework(request: Request, error: Exception) -> Response:
         response.headers.update(allowed)
         return response
     return error_response(RequestError(f"The request cannot be read ({status})", reason="body_invalid"))
+
+
+async def _left(request: Request, error: Exception) -> Response:
+    """The client left, while its body was read or before its answer: nobody reads this."""
+    return Response(status_code=_CLIENT_LEFT)
 
 
 async def _defect(request: Request, error: Exception) -> Response:

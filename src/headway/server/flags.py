@@ -23,7 +23,6 @@ SERVER_FLAGS: tuple[Flag, ...] = (
     Flag("h11-max-header-count", "int", 256, "Most headers of a request.", F),
     Flag("response-role", "text", "assistant", "Role of answers in chats.", F),
     Flag("chat-template", "text", None, "File with a chat template, or the template itself, instead of the model's.", F),
-    Flag("chat-template-content-format", "text", "auto", "How templates see message parts; they are joined to one text.", F, choices=("auto", "string")),
     Flag("default-chat-template-kwargs", "json", {}, "Variables for the chat template that requests may replace.", F),
     Flag("trust-request-chat-template", "bool", False, "Requests may bring their own chat_template (rendered in a sandbox).", F),
     Flag("exclude-tools-when-tool-choice-none", "bool", False, "Do not show tools to the template when tool_choice is none.", F),
@@ -45,6 +44,7 @@ SERVER_FLAGS: tuple[Flag, ...] = (
     Flag("disable-access-log-for-endpoints", "csv", (), "Comma-separated paths without access log.", L),
     Flag("legacy-metric-names", "bool", True, "/metrics also has underscore and removed names.", L),
     # not there
+    Flag("chat-template-content-format", "text", "auto", "How templates see message parts.", F, feature="templates that read parts", comes=DEPTH, harmless=("string",)),
     Flag("ssl-keyfile", "text", None, "Key for TLS.", F, feature="TLS", comes=BREADTH),
     Flag("ssl-certfile", "text", None, "Certificate for TLS.", F, feature="TLS", comes=BREADTH),
     Flag("ssl-ca-certs", "text", None, "Authorities for client certificates.", F, feature="TLS", comes=BREADTH),

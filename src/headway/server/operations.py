@@ -9,6 +9,7 @@ from headway import __version__
 from headway.server.respond import json_response
 from headway.server.state import state_of
 from headway.telemetry.metrics import CONTENT_TYPE
+from headway.wire.errors import scrub
 from headway.wire.models import ModelList, model_entry
 
 
@@ -21,7 +22,7 @@ async def health(request: Request) -> Response:
     if status.stage == "ready":
         return json_response({"status": "ok"})
     if status.stage in ("dead", "stopped"):
-        return json_response({"status": status.stage, "reason": status.error or "no reason given"}, 503)
+        return json_response({"status": status.stage, "reason": scrub(status.error or "no reason given")}, 503)
     return json_response({"status": "loading", "stage": status.stage, "progress": round(status.progress, 4)}, 503)
 
 

@@ -12,13 +12,12 @@ from starlette.responses import Response
 
 from headway.engine.outputs import RequestOutput
 from headway.errors import QueueFullError
-from headway.server.client_watch import ClientLeft, ClientWatch
+from headway.server.client_watch import ClientWatch
 from headway.server.event_stream import Frames, open_stream
 from headway.server.merged_outputs import EngineRequest, Outputs, merged
 from headway.server.state import ServerState
 
 _log = logging.getLogger(__name__)
-_CLIENT_LEFT = 499  # nobody reads it; it keeps such requests apart in the HTTP metrics
 
 
 async def respond(
@@ -29,7 +28,9 @@ async def respond(
     whole: Callable[[list[RequestOutput]], object],
 ) -> Response:
     """`frames` turns outputs into SSE frames and is None for an answer in one piece; `whole` makes that from the last
-    output of each engine request."""
+    output of each engine request. Raises ClientLeft when the client left before its answer."""
+    if state.settings.enable_log_requests:
+        _log_request(engine_requests)
     outputs = merged(state.engine, engine_requests)
     watch = ClientWatch(request.receive, state.closing)
     streaming = False
@@ -40,15 +41,23 @@ async def respond(
             return response
         finals = await watch.run(_finals(outputs, len(engine_requests)))
         return json_response(whole(finals))
-    except ClientLeft:
-        _log.debug("a client left before its answer")
-        return Response(status_code=_CLIENT_LEFT)
     except QueueFullError as error:
         state.metrics.on_rejection(error.param or error.reason)
         raise
     finally:
         if not streaming:
             watch.close()
+
+
+def _log_request(engine_requests: Sequence[EngineRequest]) -> None:
+    """Sizes and sampling, never a text that a client sent."""
+    first = engine_requests[0]
+    p = first.params
+    _log.info(
+        "Received request %s: %d prompt(s) of %d tokens, n=%d, max_tokens=%s, temperature=%g, top_p=%g, top_k=%d, seed=%s, %s",
+        first.id, len(engine_requests), sum(len(r.token_ids) for r in engine_requests), p.n, p.max_tokens, p.temperature, p.top_p,
+        p.top_k, p.seed, p.output_kind.value,
+    )  # fmt: skip
 
 
 def json_response(value: object, status: int = 200) -> Response:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psutil
 
 from headway.artifacts.cache_folders import headway_cache
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +39,20 @@ def this_process(url: str, model: str, port: int | None, uds: str | None) -> Run
 
 @contextmanager
 def noted(server: RunningServer) -> Iterator[Path]:
-    """The note exists while the context is open."""
-    folder = run_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / f"serve-{server.pid}.json"
-    path.write_text(json.dumps(asdict(server)), encoding="utf-8")
+    """The note exists while the context is open. A cache that cannot be written costs the note, not the server."""
+    path = run_folder() / f"serve-{server.pid}.json"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(server)), encoding="utf-8")
+    except OSError as error:
+        _log.warning(
+            "no note in %s (%s): headway status and stop will not find this server", path.parent, error.strerror
+        )
     try:
         yield path
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def running_servers() -> list[RunningServer]:

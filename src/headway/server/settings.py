@@ -30,7 +30,6 @@ class ServerSettings:
     # chat
     response_role: str = "assistant"
     chat_template: str | None = None  # the text of a template, or the path of a file with it
-    chat_template_content_format: str = "auto"
     default_chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     trust_request_chat_template: bool = False
     exclude_tools_when_tool_choice_none: bool = False
