@@ -43,6 +43,12 @@ def test_ramps_go_from_start_to_end() -> None:
     assert times[499] > times[-1] / 2, "the first half takes longer"
 
 
+@pytest.mark.parametrize("burstiness", [0.5, 5.0])
+def test_burstiness_does_not_change_how_long_a_ramp_takes(burstiness: float) -> None:
+    ramp = Arrivals(burstiness=burstiness, ramp="linear", start_rate=10, end_rate=10)
+    assert send_times(ramp, 5000, random.Random(3))[-1] == pytest.approx(499.9, rel=0.1)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"rate": 0}, {"rate": -1}, {"rate": float("nan")}, {"burstiness": 0}, {"ramp": "linear"}, {"ramp": "linear", "start_rate": 5, "end_rate": 1}],

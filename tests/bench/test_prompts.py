@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -39,6 +40,35 @@ def test_random_prompts_differ_share_their_prefix_and_repeat_with_the_seed() -> 
     assert len({prompt.token_ids for prompt in prompts}) == 8
     assert {prompt.output_len for prompt in prompts} == {5}
     assert make_prompts(options, WORDS) == prompts
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 2**32))
+def test_what_follows_a_prefix_leaves_its_tokens_alone(before: int, after: int, seed: int) -> None:
+    class Letters(WordTokenizer):  # one neighbour in ten merges
+        special_ids = frozenset(range(100))
+
+    texts = RandomText(Letters(), random.Random(seed))
+    prefix = texts.make(before)
+    ids = WORDS.encode(texts.make(before + after, prefix))
+    assert len(ids) == before + after
+    assert ids[:before] == WORDS.encode(prefix)
+
+
+def test_a_tokenizer_without_stable_tokens_still_gives_no_special_ones() -> None:
+    class Unsteady(WordTokenizer):
+        drawn: ClassVar[set[int]] = set()
+
+        def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+            return [50, *super().encode(text)]
+
+        def decode(self, ids: list[int], skip_special_tokens: bool = True) -> str:
+            if len(ids) > 1:
+                self.drawn.update(ids)
+            return super().decode(ids)
+
+    RandomText(Unsteady(), random.Random(0)).make(500)
+    assert not Unsteady.drawn & WORDS.special_ids
+    assert len(Unsteady.drawn) > 50
 
 
 def test_range_ratio_spreads_lengths_within_its_bounds() -> None:
