@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 import headway.compose.up
+from headway.cli.serve_config import serve_config
 from headway.compose.stack import default_stack, example_request
 from headway.compose.supervisor import ProcessEndedError
 from headway.compose.up import up
@@ -24,8 +25,8 @@ from tests.compose.test_supervisor import declared, eventually
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     models: list[str] = []
 
-    def resolve(reference: str, *, progress: object) -> Path:
-        models.append(reference)
+    def resolve(reference: str, *, accept_licence: tuple[str, ...], progress: object) -> Path:
+        models.append(" ".join([reference, *accept_licence]))
         return Path("/nowhere")
 
     monkeypatch.setattr(headway.compose.up, "resolve", resolve)
@@ -33,7 +34,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_it_fetches_starts_says_how_to_ask_and_stops_on_a_signal(fetched: list[str]) -> None:
-    stack = [replace(declared("engine", "2"), models=("tiny",), serves="tiny (chat)")]
+    stack = [replace(declared("engine", "2"), models=("tiny",), licences=("gemma",), serves="tiny (chat)")]
     out = io.StringIO()
 
     def interrupt() -> None:
@@ -46,7 +47,7 @@ def test_it_fetches_starts_says_how_to_ask_and_stops_on_a_signal(fetched: list[s
     up(stack, Console(file=out, width=200))
     watcher.join()
     text = out.getvalue()
-    assert fetched == ["tiny"]
+    assert fetched == ["tiny gemma"]
     for shown in ("engine: loading", "engine: ready", "Headway is up", "tiny (chat)", "curl -s http://127.0.0.1", "no process is left"):
         assert shown in text
     assert threading.active_count() == before
@@ -60,8 +61,12 @@ def test_a_process_that_dies_is_an_error(fetched: list[str]) -> None:
 
 def test_the_default_stack_is_one_engine_that_listens_where_it_says() -> None:
     [engine] = default_stack(port=8123)
-    assert engine.command[3:] == ("serve", "smollm2-135m-instruct", "--host", "127.0.0.1", "--port", "8123")
+    config = serve_config(engine.command[4:], {}, lambda warning: None)
+    assert (config.engine.model, config.server.host, config.server.port) == ("smollm2-135m-instruct", "127.0.0.1", 8123)
+    assert config.server.exit_on_engine_death, "a dead engine must end `headway up`"
     assert (engine.host, engine.port, engine.base_url) == ("127.0.0.1", 8123, "http://127.0.0.1:8123/v1")
+    [gemma] = default_stack("gemma3-270m", licences=("gemma",))
+    assert serve_config(gemma.command[4:], {}, lambda warning: None).engine.accept_licence == ("gemma",)
     [everywhere] = default_stack(host="0.0.0.0")
     assert everywhere.health_url == "http://127.0.0.1:8000/health"
     [six] = default_stack(host="::1")

@@ -118,7 +118,8 @@ def test_several_sequences_of_a_request_are_told_apart() -> None:
     world.add("a", n=3, temperature=0.01, seed=1)
     last = world.run()["a"][-1]
     assert [(o.index, o.text) for o in last.outputs] == [(0, "aa"), (1, "bbb"), (2, "cccc")]
-    assert len(world.requests) == 3
+    assert [r.last_of_request for r in world.requests] == [False, False, True]
+    assert world.requests[-1].longest_generation_tokens == 5
 
 
 def test_logprobs_come_with_their_tokens_in_deltas() -> None:

@@ -13,6 +13,7 @@ from headway.compose.up import up
 @click.option("--model", default=DEFAULT_MODEL, show_default=True, help="Model to serve: a short name, folder, .gguf file or hub id.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Port to listen on.")
-def up_command(model: str, host: str, port: int) -> None:
+@click.option("--accept-licence", multiple=True, help="Word of a licence that has to be accepted first, such as gemma.")
+def up_command(model: str, host: str, port: int, accept_licence: tuple[str, ...]) -> None:
     """Fetch the default model, serve it, show how to ask it. Ctrl-C stops everything."""
-    up(default_stack(model, host, port), Console())
+    up(default_stack(model, host, port, accept_licence), Console())

@@ -58,8 +58,9 @@ def up(stack: Sequence[ProcessDeclaration], console: Console) -> None:
     view = StartView(console)
     supervisor = Supervisor(on_line=view.line, on_health=view.health)
     with DownloadBars(console) as bars:
-        for model in dict.fromkeys(model for declaration in stack for model in declaration.models):
-            resolve(model, progress=bars)
+        for declaration in stack:
+            for model in declaration.models:
+                resolve(model, accept_licence=declaration.licences, progress=bars)
     with stop_on_signals(supervisor.stopping), supervisor:
         view.start()
         try:

@@ -220,6 +220,7 @@ def _request_stats(sequence: Sequence) -> RequestStats:
     last = times.last_token or first
     decode = last - first
     steps = sequence.num_output - 1
+    siblings = sequence.request.sequences
     return RequestStats(
         finish_reason=sequence.finish_reason or "abort",
         prompt_tokens=sequence.num_prompt,
@@ -233,4 +234,6 @@ def _request_stats(sequence: Sequence) -> RequestStats:
         prefill_seconds=first - scheduled,
         decode_seconds=decode,
         time_per_output_token=decode / steps if steps > 0 else None,
+        last_of_request=all(s.status is Status.FINISHED for s in siblings),
+        longest_generation_tokens=max(s.num_output for s in siblings),
     )
