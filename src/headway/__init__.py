@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
+from headway.host.openmp import bound_spinning
+
 __version__ = "0.1.0"
+
+bound_spinning(os.environ)  # here, because it must come before anything imports torch
 
 if TYPE_CHECKING:
     from headway.engine.llm import LLM

@@ -11,7 +11,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Ten
         return F.rms_norm(x.float(), weight.shape, weight, epsilon).to(x.dtype)
     if x.shape[0] == 1:
         # The mean of [x, -x] is zero, so its LayerNorm is the RMSNorm of x, and torch has a fused kernel for that one:
-        # 15 us instead of 39 us in the middle of a step, 61 times a step.
+        # 23 us instead of 39 us in the middle of a step, 61 times a step.
         both = torch.cat((x, x.neg()), -1)
         return torch.layer_norm(both, both.shape[-1:], None, None, epsilon).narrow(-1, 0, x.shape[-1]) * weight
     return F.rms_norm(x, weight.shape, weight, epsilon)

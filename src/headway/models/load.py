@@ -10,6 +10,7 @@ import torch
 
 from headway.artifacts.card import ModelCard
 from headway.errors import ArtifactError, ConfigError
+from headway.kernels.huge_pages import use_huge_pages
 from headway.kernels.interface import Kernels
 from headway.kernels.torch_backend import TORCH
 from headway.models import gguf_weights, hf_weights
@@ -56,6 +57,7 @@ def load_model(
     _check(card, weights)
     model = Decoder(config, dtype, kernels)
     fill(model, card, weights, progress or (lambda done, total: None))
+    use_huge_pages()
     return model
 
 
