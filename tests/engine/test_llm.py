@@ -97,6 +97,13 @@ def test_unknown_and_unbuilt_arguments_are_named() -> None:
         LLM("x", block_size=0)
 
 
+def test_methods_of_vllm_that_are_not_built_say_so(llm: LLM) -> None:
+    with pytest.raises(NotBuiltError, match=r"LLM\.embed is not built yet"):
+        llm.embed("x")
+    with pytest.raises(AttributeError):
+        llm.no_such_method()
+
+
 def test_lora_is_refused(llm: LLM) -> None:
     with pytest.raises(NotBuiltError):
         llm.generate("abc", GREEDY, use_tqdm=False, lora_request=object())

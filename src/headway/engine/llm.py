@@ -18,6 +18,12 @@ from headway.engine.outputs import OutputKind, RequestOutput
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import NotBuiltError, RequestError
 
+# Methods of vllm.LLM that do not exist yet; asking for one says so instead of "no attribute".
+_NOT_BUILT = frozenset(
+    "beam_search encode embed classify score reward enqueue enqueue_chat wait_for_completion get_metrics "
+    "sleep wake_up start_profile stop_profile collective_rpc apply_model".split()
+)
+
 Prompt = str | list[int] | Mapping[str, Any]
 Message = Mapping[str, Any]
 
@@ -30,6 +36,11 @@ class LLM:
         self.config = engine_config(model, arguments)
         self._engine = load_engine(self.config, observers=observers)
         self._ids = itertools.count()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _NOT_BUILT:
+            raise NotBuiltError(f"LLM.{name} is not built yet", param=name)
+        raise AttributeError(f"LLM has no attribute {name!r}")
 
     def get_tokenizer(self) -> Any:
         """The transformers tokenizer of the model."""
