@@ -207,7 +207,8 @@ def _index(wheel: bytes, name: str, gate: threading.Event | None = None, status:
             return Answer(body=metadata)
         if request.path == f"/files/{name}":
             reply = ranged(request, wheel) if status == 200 else Answer(status)
-            reply.gate = gate if "range" not in request.headers else None
+            # Only our own download is held: a pip before 24 fetches the whole wheel to learn what is in it.
+            reply.gate = gate if "range" not in request.headers and "pip/" not in request.headers["user-agent"] else None
             return reply
         return Answer(404)
 
