@@ -198,6 +198,22 @@ def test_the_same_id_twice_is_refused_and_may_be_used_again_later(fixture: Fixtu
     fixture.run(body)
 
 
+def test_what_an_abandoned_request_still_says_never_reaches_a_later_one_of_its_id(fixture: Fixture) -> None:
+    async def body(engine: AsyncEngine) -> None:
+        outputs = ask(engine, "a", 300)
+        await anext(outputs)
+        fixture.gate.clear()
+        await asyncio.sleep(0.02)  # a step of the first is under way
+        await outputs.aclose()  # type: ignore[attr-defined]
+        with pytest.raises(RequestError, match="in use"):
+            await collect(ask(engine, "a", 2))
+        fixture.gate.set()
+        await fixture.idle()
+        assert await collect(ask(engine, "a", 2)) == "xx"
+
+    fixture.run(body)
+
+
 @pytest.mark.parametrize("limit", [{"max_num_queued_reqs": 2}, {"max_num_queued_tokens": 4}])
 def test_admission_is_refused_when_the_queue_is_full_and_opens_again(monkeypatch: pytest.MonkeyPatch, limit: dict[str, int]) -> None:
     fixture = Fixture(monkeypatch, **limit)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +22,12 @@ def test_eos_ends_with_stop_and_its_text_is_not_shown() -> None:
     out = world.run()["a"][-1].outputs[0]
     assert (out.text, out.finish_reason, out.stop_reason) == ("Hello", "stop", None)
     assert out.token_ids == [*ids("Hello"), EOS]
+
+
+def test_eos_stays_eos_when_it_is_also_a_stop_id() -> None:
+    world = ScriptedCore(say("Hello"))
+    world.add("a", max_tokens=50, stop_token_ids=[EOS])
+    assert world.run()["a"][-1].outputs[0].stop_reason is None
 
 
 def test_ignore_eos_goes_on_to_the_length() -> None:
@@ -132,6 +140,17 @@ def test_logprobs_come_with_their_tokens_in_deltas() -> None:
         assert all(2 <= len(p) <= 3 for p in sequence.logprobs)
 
 
+def test_each_sequence_of_a_stream_begins_with_the_prompts_logprobs() -> None:
+    world = ScriptedCore(say("abc"), budget=2)
+    world.add("a", [1, 2], n=2, temperature=1.0, prompt_logprobs=1, output_kind=OutputKind.DELTA, max_tokens=3)
+    begun: set[int] = set()
+    for output in world.run()["a"]:
+        fresh = {s.index for s in output.outputs} - begun
+        assert (output.prompt_logprobs is not None) == bool(fresh)
+        begun |= fresh
+    assert begun == {0, 1}
+
+
 def test_abort_in_the_queue_and_while_running_frees_everything_and_reports_once() -> None:
     world = ScriptedCore(say("x" * 100))
     world.add("queued", max_tokens=90)
@@ -192,7 +211,7 @@ def test_preempted_streams_neither_repeat_nor_skip() -> None:
 
 def test_a_row_with_every_token_forbidden_ends_with_an_error_and_its_neighbour_goes_on() -> None:
     world = ScriptedCore(say("abcd"))
-    world.add("bad", allowed_token_ids=ids("ab"), bad_words=["a", "b c", "bb"], logit_bias={ids("b")[0]: 0.0}, min_tokens=2, stop_token_ids=ids("ab"), max_tokens=8)
+    world.add("bad", allowed_token_ids=ids("ab"), bad_words=["b", "aa", "ab"], max_tokens=8)
     world.add("good", max_tokens=4)
     outputs = world.run()
     assert outputs["bad"][-1].outputs[0].finish_reason == "error"
@@ -207,6 +226,10 @@ def test_a_row_with_every_token_forbidden_ends_with_an_error_and_its_neighbour_g
         ("logit_bias", {"logit_bias": {3: float("nan")}}), ("stop_token_ids", {"stop_token_ids": [VOCAB]}), ("stop_token_ids", {"stop_token_ids": [-1]}),
         ("allowed_token_ids", {"allowed_token_ids": [VOCAB]}), ("logprobs", {"logprobs": 21}), ("logprobs", {"logprobs": -1}),
         ("prompt_logprobs", {"prompt_logprobs": 21}), ("bad_words", {"allowed_token_ids": raw_ids(b"a"), "bad_words": ["a"]}),
+        ("min_tokens", {"allowed_token_ids": [EOS], "min_tokens": 1}),
+        ("min_tokens", {"allowed_token_ids": [*raw_ids(b"ab"), EOS], "stop_token_ids": raw_ids(b"b"), "bad_words": ["a"], "min_tokens": 1}),
+        ("min_tokens", {"stop_token_ids": list(range(VOCAB)), "min_tokens": 1}),
+        ("bad_words", {"bad_words": ["a" * 1025]}), ("bad_words", {"bad_words": ["a" * 600] * 2}), ("bad_words", {"bad_words": ["a" * 20_000]}),
     ],
 )  # fmt: skip
 def test_admission_refuses_what_would_hurt_a_step_and_names_the_field(param, extra) -> None:
@@ -214,6 +237,25 @@ def test_admission_refuses_what_would_hurt_a_step_and_names_the_field(param, ext
     with pytest.raises(RequestError) as caught:
         world.admit("a", "Hi", **extra)
     assert caught.value.param == param
+
+
+def test_bad_words_of_tokens_that_the_model_cannot_write_are_refused() -> None:
+    world = ScriptedCore(say("x"))
+    world.limits = replace(world.limits, vocab_size=EOS)  # as where a tokenizer has added tokens without rows in the model
+    with pytest.raises(RequestError, match="bad_words holds token id 256"):
+        world.admit("a", "Hi", bad_words=["<eos>"])
+
+
+@pytest.mark.parametrize("limit", [-1, 10 * VOCAB])
+@pytest.mark.parametrize("name", ["logprobs", "prompt_logprobs"])
+def test_nobody_gets_more_logprobs_than_the_vocabulary_has(limit: int, name: str) -> None:
+    world = ScriptedCore(say("x"))
+    world.limits = replace(world.limits, max_logprobs=limit)
+    with pytest.raises(RequestError, match=f"at most {VOCAB}"):
+        world.admit("a", "Hi", **{name: VOCAB + 1})
+    for asked in (-1, VOCAB):
+        world.add(f"{asked}", "Hi", max_tokens=1, **{name: asked})
+    assert all(outputs[-1].error is None for outputs in world.run().values())
 
 
 def test_admission_checks_prompt_length_and_ids() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headway.engine import llm as llm_module
+from headway.engine.arguments import engine_config
 from headway.engine.llm import LLM
 from headway.engine.loading import LoadedEngine
 from headway.engine.sampling_params import SamplingParams
@@ -95,6 +97,67 @@ def test_unknown_and_unbuilt_arguments_are_named() -> None:
         LLM("x", tensor_parallel_size=2)
     with pytest.raises(ConfigError, match="block_size must be at least 1"):
         LLM("x", block_size=0)
+
+
+@pytest.mark.parametrize(
+    ("param", "value"),
+    [
+        ("max_model_len", "x"), ("max_model_len", 64.5), ("seed", "x"), ("seed", 2**63), ("kv_cache_memory_bytes", "4GiB"), ("max_num_seqs", True),
+        ("gpu_memory_utilization", "x"), ("gpu_memory_utilization", float("nan")), ("model", None), ("model", 5),
+    ],
+)  # fmt: skip
+def test_arguments_of_the_wrong_type_or_size_are_refused_by_name(param: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=param) as caught:
+        engine_config(**{"model": "x", "arguments": {param: value}} if param != "model" else {"model": value, "arguments": {}})  # type: ignore[arg-type]
+    assert caught.value.param == param
+
+
+def test_a_model_may_be_a_path() -> None:
+    assert engine_config(Path("folder") / "model.gguf", {}).model == str(Path("folder") / "model.gguf")
+
+
+@pytest.mark.parametrize("prompts", [None, 5, b"abc", [None], {1: 2, "a": 3}, {"prompt_token_ids": 5}, {"prompt_token_ids": ["a"]}, {"prompt_token_ids": "ab"}])
+def test_what_is_no_prompt_is_refused(llm: LLM, world: ScriptedCore, prompts: Any) -> None:
+    with pytest.raises(RequestError):
+        llm.generate(prompts, GREEDY, use_tqdm=False)
+    world.check_empty()
+
+
+@pytest.mark.parametrize(
+    ("param", "wrong"),
+    [("sampling_params", 5), ("sampling_params", "x"), ("sampling_params", [None]), ("priority", 5), ("priority", ["x"]), ("priority", [1, 2])],
+)
+def test_parameters_of_the_wrong_type_are_refused_by_name(llm: LLM, param: str, wrong: Any) -> None:
+    given: dict[str, Any] = {"sampling_params": GREEDY} | {param: wrong}
+    with pytest.raises(RequestError) as caught:
+        llm.generate(["abc"], use_tqdm=False, **given)
+    assert caught.value.param == param
+
+
+TEMPLATE = "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}"
+
+
+def test_chat_takes_text_parts_and_several_talks(llm: LLM) -> None:
+    parts = [{"role": "user", "content": [{"type": "text", "text": "yes"}, {"type": "text", "text": "no"}]}]
+    talks = [parts, ({"role": "user", "content": "abc"},)]
+    assert [o.prompt for o in llm.chat(talks, GREEDY, use_tqdm=False, chat_template=TEMPLATE)] == ["user:yes\nno;", "user:abc;"]
+    assert llm.chat(parts, GREEDY, use_tqdm=False, chat_template=TEMPLATE)[0].prompt == "user:yes\nno;"
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [None, 5, "hi", [None], [5], [{}], [[]], [{"role": "user", "content": 5}], [{"role": "user", "content": "a"}, None], [{"role": "x", "content": "a"}]],
+)
+def test_what_are_no_messages_is_refused(llm: LLM, messages: Any) -> None:
+    with pytest.raises(RequestError):
+        llm.chat(messages, GREEDY, use_tqdm=False, chat_template=TEMPLATE)
+
+
+@pytest.mark.parametrize("variables", [5, {"messages": []}, {"conversation": []}, {1: 2}])
+def test_template_variables_cannot_replace_fields(llm: LLM, variables: Any) -> None:
+    with pytest.raises(RequestError) as caught:
+        llm.chat([{"role": "user", "content": "a"}], GREEDY, use_tqdm=False, chat_template=TEMPLATE, chat_template_kwargs=variables)
+    assert caught.value.param == "chat_template_kwargs"
 
 
 def test_methods_of_vllm_that_are_not_built_say_so(llm: LLM) -> None:

@@ -137,11 +137,26 @@ def test_preempted_work_is_mostly_found_again_in_the_cache() -> None:
     victim = world.add([2] * 8, 12)
     while not victim.preemptions:
         world.step()
-    hits = 0
+    first = True
     while world.scheduler.has_work:
-        hits += world.step().prefix_hits
-    assert hits > 0
+        waited = victim.num_computed == 0
+        plan = world.step()
+        assert plan.prefix_queries == 0, "the statistics are about prompts, not about blocks found again"
+        if first and waited and victim.num_computed:
+            first = False
+            assert next(c.start for c in plan.chunks if c.sequence is victim) > 0
+    assert not first
     world.check_outputs()
+
+
+def test_a_prompt_that_must_not_read_the_cache_is_no_lookup() -> None:
+    world = World(LIMITS, 40, 4)
+    world.add(list(range(16)), 3)
+    assert world.step().prefix_queries == 16
+    world.add(list(range(16)), 3, skip_cache=True)
+    plan = world.step()
+    assert (plan.prefix_queries, plan.prefix_hits) == (0, 0)
+    assert next(c for c in plan.chunks if c.sequence is world.all[1]).start == 0
 
 
 def test_an_exact_fit_is_admitted_and_two_of_them_take_turns() -> None:

@@ -23,7 +23,7 @@ def test_shape_and_usage(api: Api) -> None:
     assert body["id"].startswith("chatcmpl-")
     assert body["object"] == "chat.completion"
     used = len(PROMPT)
-    assert body["usage"] == {"prompt_tokens": used, "completion_tokens": 13, "total_tokens": used + 13, "prompt_tokens_details": None}
+    assert body["usage"] == {"prompt_tokens": used, "completion_tokens": 13, "total_tokens": used + 13, "prompt_tokens_details": None, "completion_tokens_details": None}
     assert TypeAdapter(ChatAnswer).validate_python(body, strict=True) == body  # no field missing, none unknown
     choice = ChatCompletion.model_validate(body).choices[0]
     assert (choice.message.role, choice.message.content, choice.finish_reason) == ("assistant", "Hello, world", "stop")

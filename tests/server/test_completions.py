@@ -20,7 +20,7 @@ def test_shape_and_usage(api: Api) -> None:
     body = api.complete(max_tokens=5)
     assert body["id"].startswith("cmpl-")
     assert body["object"] == "text_completion"
-    assert body["usage"] == {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8, "prompt_tokens_details": None}
+    assert body["usage"] == {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8, "prompt_tokens_details": None, "completion_tokens_details": None}
     choice = body["choices"][0]
     assert (choice["text"], choice["finish_reason"], choice["stop_reason"]) == ("Hello", "length", None)
     assert TypeAdapter(CompletionAnswer).validate_python(body, strict=True) == body  # no field missing, none unknown
@@ -41,7 +41,7 @@ def test_prompts_in_all_forms_give_choices_in_order(make_api: Make) -> None:
         assert body["usage"]["prompt_tokens"] == 4
     body = api.complete(prompt=["ab", "cd"], n=2)
     assert [c["text"] for c in body["choices"]] == ["bb0", "bb1", "dd0", "dd1"]
-    assert body["usage"] == {"prompt_tokens": 4, "completion_tokens": 16, "total_tokens": 20, "prompt_tokens_details": None}
+    assert body["usage"] == {"prompt_tokens": 4, "completion_tokens": 16, "total_tokens": 20, "prompt_tokens_details": None, "completion_tokens_details": None}
     assert api.complete(prompt=[97, 98])["choices"][0]["text"] == "bb0"
 
 
@@ -68,6 +68,13 @@ def test_no_tokens_with_echo_only(api: Api) -> None:
     chunks = api.stream(COMPLETIONS, echo=True, max_tokens=0)
     assert "".join(k["choices"][0]["text"] for k in chunks) == "Say"
     error(api.post(COMPLETIONS, {"prompt": "x", "max_tokens": 0}), 400, "body_invalid", "max_tokens")
+
+
+def test_no_tokens_end_with_length_also_where_the_model_would_stop(make_api: Make) -> None:
+    api = make_api(ScriptedEngine(b""))
+    assert api.complete(echo=True, max_tokens=0)["choices"][0]["finish_reason"] == "length"
+    assert api.stream(COMPLETIONS, echo=True, max_tokens=0)[-1]["choices"][0]["finish_reason"] == "length"
+    assert api.complete(echo=True)["choices"][0]["finish_reason"] == "stop"
 
 
 def test_token_ids_on_request(api: Api) -> None:

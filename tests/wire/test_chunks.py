@@ -58,7 +58,7 @@ def test_the_closing_chunk_has_usage_no_choice_and_the_fingerprint() -> None:
     chunk = decoded(ChunkEncoder("c", "text_completion", 5, "m", "fp").frame(b"", usage_json(4, 2, 3), last=True))
     assert chunk["choices"] == []
     assert chunk["system_fingerprint"] == "fp"
-    assert chunk["usage"] == usage(4, 2, 3)
+    assert chunk["usage"] == {k: v for k, v in usage(4, 2, 3).items() if v is not None}  # unset fields are left out
     finished = decoded(ChunkEncoder("c", "text_completion", 5, "m", "fp").frame(completion_choice(0, "x", None, "stop")))
     assert Completion.model_validate(finished).choices[0].finish_reason == "stop"
 

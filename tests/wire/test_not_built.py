@@ -17,6 +17,7 @@ TOOLS = [{"type": "function", "function": {"name": "f"}}]
     [
         (COMPLETION, {"suffix": "x"}, "suffix"),
         (COMPLETION, {"use_beam_search": True}, "use_beam_search"),
+        (COMPLETION, {"length_penalty": 0.5}, "length_penalty"),
         (COMPLETION, {"prompt_embeds": "AAAA"}, "prompt_embeds"),
         (COMPLETION, {"best_of": 3, "n": 2}, "best_of"),
         (COMPLETION, {"structured_outputs": {"regex": "a"}}, "structured_outputs"),
@@ -27,6 +28,7 @@ TOOLS = [{"type": "function", "function": {"name": "f"}}]
         (CHAT, {"tools": TOOLS}, "tools"),
         (CHAT, {"tools": TOOLS, "tool_choice": "auto"}, "tools"),
         (CHAT, {"functions": [{}]}, "functions"),
+        (CHAT, {"include_reasoning": False}, "include_reasoning"),
         (CHAT, {"function_call": "auto"}, "function_call"),
         (CHAT, {"modalities": ["text", "audio"]}, "modalities"),
     ],
@@ -46,6 +48,7 @@ def test_refused(table: tuple[NotBuiltField, ...], fields: dict[str, Any], param
         {"best_of": 1},
         {"best_of": 2, "n": 2},
         {"modalities": ["text"], "function_call": "none"},
+        {"length_penalty": 1.0, "include_reasoning": True},
     ],
 )
 def test_asking_for_nothing_is_fine(fields: dict[str, Any]) -> None:

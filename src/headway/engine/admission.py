@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from headway.artifacts.tokenizer import Tokenizer
 from headway.engine.sampling_params import SamplingParams
@@ -14,6 +15,8 @@ from headway.kvcache.manager import KVCacheManager
 
 _BIAS_LIMIT = 100.0
 _MAX_SALT = 1024
+_MAX_BAD_TOKENS = 1024  # of all bad words together, as in vLLM
+_MAX_BAD_CHARACTERS = 16 * _MAX_BAD_TOKENS  # more is refused without tokenizing it
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,9 @@ def admit(
         raise RequestError(f"cache_salt must have 1 to {_MAX_SALT} characters, got {len(cache_salt)}", param="cache_salt")
     if params.bad_words:
         params = replace(params, bad_words_ids=_bad_word_ids(params.bad_words, tokenizer))
-        _check_contradiction(params)
+        _check_ids("bad_words", chain.from_iterable(params.bad_words_ids), limits.vocab_size)
+    eos_ids = frozenset(i for i in tokenizer.eos_ids if i < limits.vocab_size)
+    _check_contradiction(params, eos_ids, limits.vocab_size)
     request = Request(request_id, prompt_token_ids, params, prompt=prompt, priority=priority, cache_salt=cache_salt)
     room = limits.max_model_len - len(prompt_token_ids)
     for index in range(params.n):
@@ -58,7 +63,7 @@ def admit(
                 params=params if params.n == 1 else params.for_sequence(index),
                 tokens=list(prompt_token_ids),
                 table=kv.new_table(cache_salt),
-                eos_ids=frozenset(i for i in tokenizer.eos_ids if i < limits.vocab_size),
+                eos_ids=eos_ids,
                 max_tokens_total=len(prompt_token_ids) + min(room, params.max_tokens or room),
                 num_prompt=len(prompt_token_ids),
             )
@@ -97,19 +102,26 @@ def _check_params(params: SamplingParams, limits: AdmissionLimits) -> None:
     for token, value in (params.logit_bias or {}).items():
         if not (math.isfinite(value) and abs(value) <= _BIAS_LIMIT):
             raise RequestError(f"logit_bias of token {token} must be in [-100, 100], got {value}", param="logit_bias")
+    vocab = limits.vocab_size
+    allowed = vocab if limits.max_logprobs == -1 else min(limits.max_logprobs, vocab)
     for name in ("logprobs", "prompt_logprobs"):
         asked = getattr(params, name)
-        allowed = limits.max_logprobs
-        if asked is not None and allowed != -1 and (asked == -1 or asked > allowed):
+        if asked is not None and (vocab if asked == -1 else asked) > allowed:
             raise RequestError(
                 f"{name} asks for {'all' if asked == -1 else asked} alternatives, this server gives at most {allowed} "
-                f"(--max-logprobs). (parameter={name}, value={asked})",
+                f"(--max-logprobs, vocabulary {vocab}). (parameter={name}, value={asked})",
                 param=name,
             )
 
 
 def _bad_word_ids(words: list[str], tokenizer: Tokenizer) -> list[list[int]]:
-    """Each word as it is spelled at the start of a text and after a space; the second only where it differs."""
+    """Each word as it is spelled at the start of a text and after a space; the second only where it differs.
+
+    Raises RequestError for more than 1024 tokens.
+    """
+    size = sum(map(len, words))
+    if size > _MAX_BAD_CHARACTERS:
+        raise RequestError(f"bad_words may have {_MAX_BAD_CHARACTERS} characters in all, got {size}", param="bad_words")
     out: list[list[int]] = []
     for word in words:
         bare = tokenizer.encode(word.lstrip(), add_special_tokens=False)
@@ -118,10 +130,22 @@ def _bad_word_ids(words: list[str], tokenizer: Tokenizer) -> list[list[int]]:
             out.append(bare)
         if spaced and spaced != bare and len(spaced) == len(bare):
             out.append(spaced)
+    count = sum(map(len, out))
+    if count > _MAX_BAD_TOKENS:
+        raise RequestError(f"bad_words may make {_MAX_BAD_TOKENS} tokens in all, got {count}", param="bad_words")
     return out
 
 
-def _check_contradiction(params: SamplingParams) -> None:
-    never = {ids[0] for ids in params.bad_words_ids if len(ids) == 1}
-    if params.allowed_token_ids is not None and set(params.allowed_token_ids) <= never:
-        raise RequestError("bad_words forbids every token that allowed_token_ids allows", param="bad_words")
+def _check_contradiction(params: SamplingParams, eos_ids: frozenset[int], vocab_size: int) -> None:
+    """Raises RequestError where no first token is possible. What only shows later ends the sequence with an error."""
+    bad = {ids[0] for ids in params.bad_words_ids if len(ids) == 1}
+    held_back = {*eos_ids, *(params.stop_token_ids or ())} if params.min_tokens > 0 else set()
+    allowed = range(vocab_size) if params.allowed_token_ids is None else set(params.allowed_token_ids)
+    if len(allowed) > len(bad) + len(held_back) or set(allowed) - bad - held_back:
+        return
+    if set(allowed) <= bad:
+        raise RequestError("bad_words forbids every token that is allowed", param="bad_words")
+    raise RequestError(
+        f"min_tokens is {params.min_tokens}, but bad_words and the tokens that end the answer leave no token to begin with",
+        param="min_tokens",
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,8 +15,11 @@ from headway.errors import ConfigError, NotBuiltError
 _FIELDS = {f.name for f in dataclasses.fields(EngineConfig)} - {"model"}
 
 
-def engine_config(model: str, arguments: Mapping[str, Any]) -> EngineConfig:
+def engine_config(model: str | os.PathLike[str], arguments: Mapping[str, Any]) -> EngineConfig:
     """Raises ConfigError for unknown names (with the nearest known one), NotBuiltError for features that do not exist yet."""
+    model = os.fspath(model) if isinstance(model, os.PathLike) else model
+    if not isinstance(model, str):
+        raise ConfigError(f"model must be a text or a path, got {type(model).__name__}", param="model")
     known: dict[str, Any] = {}
     flags = {f.dest: f for f in ENGINE_FLAGS}
     for name, value in arguments.items():

@@ -164,9 +164,9 @@ class AsyncEngine:
                     raise StepError(f"the request failed: {item.error}")
                 yield item
         finally:
-            with self._lock:
-                self._listeners.pop(request_id, None)
-            if not finished:
+            if finished:
+                self._strike(listener)
+            else:  # the id stays in use until the core has let go of it: what it still says is not for a later request
                 self._commands.put(request_id)
 
     async def abort(self, request_id: str) -> None:
@@ -182,6 +182,11 @@ class AsyncEngine:
             self._check_queue()
             listener = self._listeners[request.id] = _Listener(asyncio.get_running_loop(), request)
         return listener
+
+    def _strike(self, listener: _Listener) -> None:
+        with self._lock:
+            if self._listeners.get(listener.request.id) is listener:
+                del self._listeners[listener.request.id]
 
     def _check_queue(self) -> None:
         """Raises QueueFullError when as much is waiting as may wait. Waiting = not scheduled yet, here or in the core."""
@@ -224,8 +229,11 @@ class AsyncEngine:
                     self._deliver(core.abort_all())
                     return
                 if isinstance(command, str):
+                    with self._lock:
+                        listener = self._listeners.pop(command, None)
                     ended = core.abort(command)
-                    self._deliver([ended] if ended else [])
+                    if listener is not None and ended is not None:
+                        _post(listener.loop, [(listener, ended)])
                 else:
                     core.add(command)
             if core.has_work:

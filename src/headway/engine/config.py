@@ -57,19 +57,22 @@ class EngineConfig:
             ("max_num_seqs", 1),
             ("max_num_batched_tokens", 1),
             ("long_prefill_token_threshold", 0),
-            ("max_num_queued_reqs", 0),
-            ("max_num_queued_tokens", 0),
+            ("max_num_queued_reqs", 1),
+            ("max_num_queued_tokens", 1),
             ("kv_cache_memory_bytes", 1),
             ("num_gpu_blocks_override", 1),
             ("max_logprobs", -1),
         ):
             value = getattr(self, name)
-            if value is not None and value < lowest:
-                raise ConfigError(f"{name} must be at least {lowest}, got {value}", param=name)
-        if self.max_model_len is not None and self.max_model_len != -1 and self.max_model_len < 2:
-            raise ConfigError(f"max_model_len must be at least 2, or -1 for what fits, got {self.max_model_len}", param="max_model_len")
-        if self.gpu_memory_utilization is not None and not 0 < self.gpu_memory_utilization <= 1:
-            raise ConfigError(f"gpu_memory_utilization must be in (0, 1], got {self.gpu_memory_utilization}", param="gpu_memory_utilization")
+            if value is not None and not (_is_whole(value) and value >= lowest):
+                raise _out_of_range(name, value, f"at least {lowest}")
+        length, seed, share = self.max_model_len, self.seed, self.gpu_memory_utilization
+        if length is not None and not (_is_whole(length) and (length == -1 or length >= 2)):
+            raise _out_of_range("max_model_len", length, "at least 2, or -1 for what fits")
+        if not (_is_whole(seed) and -(2**63) <= seed < 2**63):
+            raise _out_of_range("seed", seed, "a 64-bit integer")
+        if share is not None and not (isinstance(share, int | float) and 0 < share <= 1):
+            raise _out_of_range("gpu_memory_utilization", share, "in (0, 1]")
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}", param=name)
@@ -78,3 +81,11 @@ class EngineConfig:
     def name(self) -> str:
         """The model name that answers carry."""
         return self.served_model_name[0] if self.served_model_name else self.model
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _out_of_range(name: str, value: object, expected: str) -> ConfigError:
+    return ConfigError(f"{name} must be {expected}, got {value!r}", param=name)

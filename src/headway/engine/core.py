@@ -133,7 +133,7 @@ class EngineCore:
         if matched is not None:
             self._finish(text, "stop", matched)
         elif is_eos or is_stop:
-            self._finish(text, "stop", None if is_eos and not is_stop else token.token_id)
+            self._finish(text, "stop", None if is_eos else token.token_id)
         elif sequence.num_tokens >= sequence.max_tokens_total:
             self._finish(text, "length")
 
@@ -221,6 +221,7 @@ def _request_stats(sequence: Sequence) -> RequestStats:
     decode = last - first
     steps = sequence.num_output - 1
     siblings = sequence.request.sequences
+    is_last = all(s.status is Status.FINISHED for s in reversed(siblings))  # they tend to end in order: looks at few
     return RequestStats(
         finish_reason=sequence.finish_reason or "abort",
         prompt_tokens=sequence.num_prompt,
@@ -234,6 +235,6 @@ def _request_stats(sequence: Sequence) -> RequestStats:
         prefill_seconds=first - scheduled,
         decode_seconds=decode,
         time_per_output_token=decode / steps if steps > 0 else None,
-        last_of_request=all(s.status is Status.FINISHED for s in siblings),
-        longest_generation_tokens=max(s.num_output for s in siblings),
+        last_of_request=is_last,
+        longest_generation_tokens=max(s.num_output for s in siblings) if is_last else 0,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tqdm import tqdm
@@ -17,11 +18,12 @@ from headway.engine.loading import load_engine
 from headway.engine.outputs import OutputKind, RequestOutput
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import NotBuiltError, RequestError
+from headway.wire.messages import plain_messages
+from headway.wire.template_variables import template_variables
 
 # Methods of vllm.LLM that do not exist yet; asking for one says so instead of "no attribute".
 _NOT_BUILT = frozenset(
-    "beam_search encode embed classify score reward enqueue enqueue_chat wait_for_completion get_metrics "
-    "sleep wake_up start_profile stop_profile collective_rpc apply_model".split()
+    ["beam_search", "encode", "embed", "classify", "score", "reward", "enqueue", "enqueue_chat", "wait_for_completion", "get_metrics", "sleep", "wake_up", "start_profile", "stop_profile", "collective_rpc", "apply_model"]
 )
 
 Prompt = str | list[int] | Mapping[str, Any]
@@ -32,7 +34,7 @@ class LLM:
     """`LLM("smollm2-135m-instruct").generate(["Hello"])`. Loads the model when created; keyword arguments are the flags
     of `headway serve` with underscores (docs/flags.md). Outputs come in the order of the prompts."""
 
-    def __init__(self, model: str, *, observers: Observers | None = None, **arguments: Any):
+    def __init__(self, model: str | os.PathLike[str], *, observers: Observers | None = None, **arguments: Any):
         self.config = engine_config(model, arguments)
         self._engine = load_engine(self.config, observers=observers)
         self._ids = itertools.count()
@@ -72,12 +74,13 @@ class LLM:
             raise NotBuiltError("LoRA adapters are not built yet", param="lora_request")
         parsed = [_parse(p, self._engine.tokenizer) for p in _as_list(prompts)]
         params = self._params_for(parsed, sampling_params)
-        if priority is not None and len(priority) != len(parsed):
-            raise RequestError(f"priority has {len(priority)} entries for {len(parsed)} prompts", param="priority")
+        ranks = [0] * len(parsed) if priority is None else _sequence("priority", priority, int)
+        if len(ranks) != len(parsed):
+            raise RequestError(f"priority has {len(ranks)} entries for {len(parsed)} prompts", param="priority")
         requests = [
             admit(
                 str(next(self._ids)), ids, p, self._engine.limits, self._engine.tokenizer, self._engine.core.scheduler.kv,
-                prompt=text, priority=priority[i] if priority else 0,
+                prompt=text, priority=ranks[i],
             )
             for i, ((text, ids), p) in enumerate(zip(parsed, params, strict=True))
         ]
@@ -111,13 +114,15 @@ class LLM:
         chat_template_kwargs: Mapping[str, Any] | None = None,
     ) -> list[RequestOutput]:
         """Answer one conversation, or each of a list of them, through the model's chat template."""
-        talks: list[Any] = [messages] if messages and isinstance(messages[0], Mapping) else list(messages)
+        items = _sequence("messages", messages, Mapping, list, tuple)
+        talks = [items] if items and isinstance(items[0], Mapping) else items
+        variables = template_variables(chat_template_kwargs or {})
         tokenizer = self._engine.tokenizer
         prompts: list[Prompt] = []
         for talk in talks:
             text = tokenizer.render_chat(
-                list(talk), add_generation_prompt=add_generation_prompt, continue_final_message=continue_final_message,
-                chat_template=chat_template, tools=tools, **(chat_template_kwargs or {}),
+                plain_messages(_sequence("messages", talk, Mapping)), add_generation_prompt=add_generation_prompt, continue_final_message=continue_final_message,
+                chat_template=chat_template, tools=tools, **variables,
             )  # fmt: skip
             prompts.append({"prompt": text, "prompt_token_ids": tokenizer.encode(text, add_special_tokens=False)})
         return self.generate(prompts, sampling_params, use_tqdm=use_tqdm, lora_request=lora_request)
@@ -127,7 +132,7 @@ class LLM:
     ) -> list[SamplingParams]:
         if given is None:
             given = self.get_default_sampling_params()
-        many = [given] * len(prompts) if isinstance(given, SamplingParams) else list(given)
+        many = [given] * len(prompts) if isinstance(given, SamplingParams) else _sequence("sampling_params", given, SamplingParams)
         if len(many) != len(prompts):
             raise RequestError(f"{len(many)} sampling_params for {len(prompts)} prompts", param="sampling_params")
         out = []
@@ -141,8 +146,20 @@ class LLM:
 def _as_list(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
     if isinstance(prompts, str | Mapping):
         return [prompts]
-    items: list[Any] = list(prompts)
+    items = _sequence("prompts", prompts, object)
     return [items] if items and isinstance(items[0], int) else items  # a flat list of ids is one prompt
+
+
+def _sequence(param: str, value: object, *kinds: type) -> list[Any]:
+    """`value` as a list. Raises RequestError unless it is a sequence (not a text) of instances of `kinds`."""
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
+        raise RequestError(f"{param} must be a list, got {type(value).__name__}", param=param)
+    items = list(value)
+    for i, item in enumerate(items):
+        if not isinstance(item, kinds):
+            names = " or ".join(kind.__name__ for kind in kinds)
+            raise RequestError(f"{param}[{i}] must be of type {names}, got {type(item).__name__}", param=param)
+    return items
 
 
 def _parse(prompt: Prompt, tokenizer: Tokenizer) -> tuple[str | None, list[int]]:
@@ -150,10 +167,10 @@ def _parse(prompt: Prompt, tokenizer: Tokenizer) -> tuple[str | None, list[int]]
         return prompt, tokenizer.encode(prompt)
     if isinstance(prompt, Mapping):
         if "prompt_token_ids" in prompt:
-            return prompt.get("prompt"), list(prompt["prompt_token_ids"])
+            return prompt.get("prompt"), _sequence("prompt_token_ids", prompt["prompt_token_ids"], int)
         if isinstance(prompt.get("prompt"), str):
             return prompt["prompt"], tokenizer.encode(prompt["prompt"])
-        raise RequestError(f"a prompt needs 'prompt' or 'prompt_token_ids', got the keys {sorted(prompt)}", param="prompts")
+        raise RequestError(f"a prompt needs 'prompt' or 'prompt_token_ids', got the keys {sorted(map(str, prompt))}", param="prompts")
     if isinstance(prompt, list) and all(isinstance(t, int) for t in prompt):
         return None, list(prompt)
     raise RequestError(f"a prompt is a text, a list of token ids or a mapping, got {type(prompt).__name__}", param="prompts")

@@ -105,7 +105,7 @@ def _wanted_rows(chunks: list[Chunk]) -> tuple[list[int], list[Chunk], list[tupl
             rows.append(offset + chunk.count - 1)
             sampling.append(chunk)
         sequence = chunk.sequence
-        if sequence.params.prompt_logprobs is not None:
+        if sequence.params.prompt_logprobs is not None and sequence.index == 0:  # once for all n
             end = min(chunk.start + chunk.count, sequence.num_prompt - 1)
             if end > chunk.start:
                 scored_rows += range(offset, offset + end - chunk.start)

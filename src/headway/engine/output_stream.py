@@ -101,11 +101,10 @@ class RequestStream:
         self._prompt_logprobs: list[PositionLogprobs | None] | None = None
         if request.params.prompt_logprobs is not None:
             self._prompt_logprobs = [None] * len(request.prompt_token_ids)
-        self._sent_any = False
 
     def add_prompt_logprobs(self, chunk: Chunk, rows: list[list[RankedLogprob]]) -> None:
         """Rows of one chunk, for positions start + 1 and on. A chunk computed again after preemption just overwrites."""
-        if self._prompt_logprobs is not None and chunk.sequence.index == 0:
+        if self._prompt_logprobs is not None:
             for i, row in enumerate(rows, chunk.start + 1):
                 self._prompt_logprobs[i] = position_logprobs(row, self._tokenizer)
 
@@ -119,8 +118,7 @@ class RequestStream:
         shown = [t for t in touched if self._is_due(t)] if delta else self.texts
         if not shown or (not finished and not any(self._is_due(t) for t in touched)):
             return None
-        first = not self._sent_any
-        self._sent_any = True
+        first = any(t.sent_tokens == 0 for t in shown)  # n sequences may begin in different steps, each shows the prompt
         return RequestOutput(
             request_id=self.request.id,
             prompt=self.request.prompt,

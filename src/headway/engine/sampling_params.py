@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from headway.engine.outputs import OutputKind
@@ -28,10 +29,19 @@ def _refuse(param: str, value: object, expected: str) -> RequestError:
 def _strings(param: str, value: str | Iterable[str] | None) -> list[str]:
     if value is None:
         return []
-    items = [value] if isinstance(value, str) else list(value)
+    items = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
     if any(not isinstance(s, str) or not s for s in items):
         raise _refuse(param, value, "a non-empty string or a list of non-empty strings")
     return items
+
+
+def _token_ids(param: str, value: Iterable[int] | None) -> list[int] | None:
+    if value is None:
+        return None
+    ids = list(value) if isinstance(value, Iterable) else None
+    if ids is None or not all(_is_int(t) for t in ids):
+        raise _refuse(param, value, "a list of token ids")
+    return ids
 
 
 @dataclass(slots=True)
@@ -77,7 +87,9 @@ class SamplingParams:
     def __post_init__(self) -> None:
         self.stop = _strings("stop", self.stop)
         self.bad_words = _strings("bad_words", self.bad_words)
-        self.stop_token_ids = list(self.stop_token_ids or [])
+        self.stop_token_ids = _token_ids("stop_token_ids", self.stop_token_ids) or []
+        self.allowed_token_ids = _token_ids("allowed_token_ids", self.allowed_token_ids)
+        self.logprob_token_ids = _token_ids("logprob_token_ids", self.logprob_token_ids)
         self._check_ranges()
         if 0 < self.temperature < _LOWEST_TEMPERATURE:
             _log.warning("temperature %g is below %g and was raised to it", self.temperature, _LOWEST_TEMPERATURE)
@@ -96,9 +108,10 @@ class SamplingParams:
             ("seed", self.seed, self.seed is None or (_is_int(self.seed) and -(2**63) <= self.seed < 2**63), "a 64-bit integer"),
             ("max_tokens", self.max_tokens, self.max_tokens is None or (_is_int(self.max_tokens) and self.max_tokens >= 1), "at least 1"),
             ("min_tokens", self.min_tokens, _is_int(self.min_tokens) and self.min_tokens >= 0, "at least 0"),
-            ("logprobs", self.logprobs, self.logprobs is None or self.logprobs >= -1, "at least 0, or -1 for all"),
-            ("prompt_logprobs", self.prompt_logprobs, self.prompt_logprobs is None or self.prompt_logprobs >= -1, "at least 0, or -1 for all"),
+            ("logprobs", self.logprobs, self.logprobs is None or (_is_int(self.logprobs) and self.logprobs >= -1), "an integer from 0 on, or -1 for all"),
+            ("prompt_logprobs", self.prompt_logprobs, self.prompt_logprobs is None or (_is_int(self.prompt_logprobs) and self.prompt_logprobs >= -1), "an integer from 0 on, or -1 for all"),
             ("stream_interval", self.stream_interval, _is_int(self.stream_interval) and self.stream_interval >= 1, "at least 1"),
+            ("logit_bias", self.logit_bias, _is_bias(self.logit_bias), "token ids with a number each"),
             ("allowed_token_ids", self.allowed_token_ids, self.allowed_token_ids is None or len(self.allowed_token_ids) > 0, "absent or a non-empty list"),
         ):
             if not ok:
@@ -113,8 +126,9 @@ class SamplingParams:
             raise _refuse("stop", self.stop, "absent when detokenize is false, since stop strings are found in text")
         if self.greedy and self.n > 1:
             raise _refuse("n", self.n, "1 when sampling is greedy (temperature 0), since all n would be equal")
-        if self.structured_outputs is not None:
-            raise NotBuiltError("structured_outputs is not built yet", param="structured_outputs", fix="Leave it out.")
+        for name in ("structured_outputs", "extra_args"):
+            if getattr(self, name):
+                raise NotBuiltError(f"{name} is not built yet", param=name, fix="Leave it out.")
 
     @property
     def greedy(self) -> bool:
@@ -126,12 +140,22 @@ class SamplingParams:
         return self.stop if isinstance(self.stop, list) else []
 
     def for_sequence(self, index: int) -> SamplingParams:
-        """Parameters of sequence `index` of the n: same, with n = 1 and a seed of its own."""
-        return replace(self, n=1, seed=None if self.seed is None else self.seed + index)
+        """Parameters of sequence `index` of the n: same, with n = 1 and a seed of its own (the next of 64 bits)."""
+        own = copy.copy(self)  # shares the lists: n times a long one would fill the memory
+        own.n = 1
+        own.seed = None if self.seed is None else (self.seed + index + 2**63) % 2**64 - 2**63
+        return own
 
 
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_bias(value: object) -> bool:
+    """Which ids exist and how large a bias may be is checked by the engine."""
+    if value is None:
+        return True
+    return isinstance(value, Mapping) and all(_is_int(t) and isinstance(b, int | float) for t, b in value.items())
 
 
 def _within(value: object, low: float, high: float) -> bool:

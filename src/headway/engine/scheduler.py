@@ -151,19 +151,19 @@ class Scheduler:
             self.kv.publish(sequence.table, self._hashes(sequence), sequence.num_computed + count)
 
     def _cached_prefix(self, sequence: Sequence) -> list[int]:
-        params = sequence.params
-        if params.prompt_logprobs is not None or params.skip_reading_prefix_cache:
-            return []  # every prompt position has to be computed anew
+        if not _reads_cache(sequence):
+            return []
         return self.kv.find_prefix(self._hashes(sequence), sequence.num_tokens)
 
     def _hashes(self, sequence: Sequence) -> list[bytes]:
         return self.kv.hashes(sequence.table, sequence.hashes, sequence.tokens)
 
     def _count_lookup(self, plan: StepPlan, sequence: Sequence) -> None:
-        if self.kv.caching:
-            plan.prefix_queries += sequence.num_tokens
-            plan.prefix_hits += sequence.num_computed
+        """Only the first admission counts: a preempted sequence that finds its own blocks again says nothing about prompts."""
         if sequence.num_cached < 0:
+            if self.kv.caching and _reads_cache(sequence):
+                plan.prefix_queries += sequence.num_tokens
+                plan.prefix_hits += sequence.num_computed
             sequence.num_cached = min(sequence.num_computed, sequence.num_prompt)
             plan.new_cached_tokens += sequence.num_cached
             sequence.times.scheduled = time.monotonic()
@@ -182,3 +182,9 @@ class Scheduler:
         sequence.stop_reason = stop_reason
         sequence.generator = sequence.output_counts = sequence.prompt_mask = None
         sequence.hashes.clear()
+
+
+def _reads_cache(sequence: Sequence) -> bool:
+    """Prompt log-probabilities need every position computed anew."""
+    params = sequence.params
+    return params.prompt_logprobs is None and not params.skip_reading_prefix_cache

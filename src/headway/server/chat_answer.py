@@ -76,6 +76,8 @@ class ChatWriter:
             "prompt_token_ids": self._prompt.ids if with_ids else None,
             "prompt_text": self._prompt.text if with_ids else None,
             "kv_transfer_params": None,
+            "ec_transfer_params": None,
+            "metrics": None,
         }
 
     def _choice(self, sequence: CompletionOutput) -> ChatChoice:

@@ -9,16 +9,7 @@ from headway.errors import RequestError
 from headway.server.state import ServerState
 from headway.wire.chat import TemplateFields
 from headway.wire.messages import plain_messages
-
-_RESERVED = {
-    "messages",
-    "conversation",
-    "tools",
-    "documents",
-    "chat_template",
-    "add_generation_prompt",
-    "continue_final_message",
-}
+from headway.wire.template_variables import template_variables
 
 
 def rendered(state: ServerState, messages: Sequence[dict[str, Any]], body: TemplateFields, with_tools: bool) -> str:
@@ -30,10 +21,7 @@ def rendered(state: ServerState, messages: Sequence[dict[str, Any]], body: Templ
             param="chat_template",
             fix="Leave it out, or start the server with --trust-request-chat-template.",
         )
-    taken = _RESERVED & body.chat_template_kwargs.keys()
-    if taken:
-        raise RequestError(f"chat_template_kwargs cannot set {', '.join(sorted(taken))}", param="chat_template_kwargs")
-    kwargs = dict(state.settings.default_chat_template_kwargs) | body.chat_template_kwargs
+    kwargs = dict(state.settings.default_chat_template_kwargs) | dict(template_variables(body.chat_template_kwargs))
     if body.reasoning_effort is not None:
         kwargs.setdefault("reasoning_effort", body.reasoning_effort)
     return state.engine.tokenizer.render_chat(

@@ -59,10 +59,13 @@ class CompletionWriter:
             "system_fingerprint": self._head.fingerprint,
             "usage": self._head.usage.whole(),
             "kv_transfer_params": None,
+            "ec_transfer_params": None,
+            "metrics": None,
         }
 
     def _choice(self, p: int, output: RequestOutput, sequence: CompletionOutput) -> CompletionChoice:
         shown = sequence.token_ids if self._show_tokens else []
+        finish_reason, stop_reason = self._ending(sequence)
         with_ids = self._body.return_token_ids
         table = None
         if self._body.prompt_logprobs is not None and output.prompt_logprobs is not None:
@@ -71,8 +74,8 @@ class CompletionWriter:
             "index": self._index(p, sequence),
             "text": self._text(p, sequence, first=True),
             "logprobs": self._logprobs_of(p, output, sequence, first=True),
-            "finish_reason": sequence.finish_reason,
-            "stop_reason": sequence.stop_reason,
+            "finish_reason": finish_reason,
+            "stop_reason": stop_reason,
             "token_ids": shown if with_ids else None,
             "prompt_logprobs": table,
             "prompt_token_ids": self._prompts[p].ids if with_ids else None,
@@ -92,11 +95,16 @@ class CompletionWriter:
             index,
             text,
             self._logprobs_of(p, output, sequence, first),
-            sequence.finish_reason,
-            sequence.stop_reason,
+            *self._ending(sequence),
             token_ids=(sequence.token_ids if self._show_tokens else []) if with_ids else None,
             prompt_token_ids=self._prompts[p].ids if with_ids and first else None,
         )
+
+    def _ending(self, sequence: CompletionOutput) -> tuple[str | None, int | str | None]:
+        """With max_tokens 0 the limit ends the answer, whatever the token is that the engine made and nobody sees."""
+        if self._show_tokens or sequence.finish_reason != "stop":
+            return sequence.finish_reason, sequence.stop_reason
+        return "length", None
 
     def _index(self, p: int, sequence: CompletionOutput) -> int:
         return p * self._body.n + sequence.index

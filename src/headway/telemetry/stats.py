@@ -16,7 +16,7 @@ class StepStats:
     prompt_tokens: int  # prompt tokens computed or taken from the cache in this step, each once per request
     cached_prompt_tokens: int
     generation_tokens: int
-    prefix_queries: int  # tokens looked up in the prefix cache
+    prefix_queries: int  # tokens looked up in the prefix cache, at first admission only
     prefix_hits: int  # tokens found there
     preemptions: int
     preempted_tokens: int  # computed tokens thrown away by the preemptions

@@ -109,3 +109,5 @@ class ChatAnswer(TypedDict):
     prompt_token_ids: list[int] | None
     prompt_text: str | None
     kv_transfer_params: None
+    ec_transfer_params: None
+    metrics: None

@@ -61,3 +61,5 @@ class CompletionAnswer(TypedDict):
     system_fingerprint: str | None
     usage: Usage
     kv_transfer_params: None
+    ec_transfer_params: None
+    metrics: None

@@ -56,7 +56,8 @@ class GenerationBody(Body):
     priority: Whole = 0
     request_id: str | None = None
     cache_salt: CacheSalt | None = None
-    user: str | None = None
+    user: str | None = None  # who asks, and in which session: taken, and without effect on the answer
+    session_id: str | None = None
 
     @model_validator(mode="after")
     def _fields_that_belong_together(self) -> Self:

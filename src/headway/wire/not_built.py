@@ -37,6 +37,7 @@ COMMON = (
         "response_format", _GRAMMAR, lambda v, _: v == {"type": "text"}, 'Leave it out or send {"type": "text"}.'
     ),
     NotBuiltField("use_beam_search", "beam search"),
+    NotBuiltField("length_penalty", "beam search", lambda v, _: v == 1),
     NotBuiltField(
         "best_of", "sampling more sequences than are returned", lambda v, f: v == (f.get("n") or 1), "Use n."
     ),
@@ -59,6 +60,7 @@ CHAT = (
         'Leave tools out or send tool_choice "none".',
     ),
     NotBuiltField("functions", "tool calling"),
+    NotBuiltField("include_reasoning", "separation of reasoning from the answer", lambda v, _: v is True),
     NotBuiltField("function_call", "tool calling", lambda v, _: v == "none"),
     NotBuiltField("mm_processor_kwargs", "images, audio and video"),
     NotBuiltField("media_io_kwargs", "images, audio and video"),

@@ -16,6 +16,7 @@ class Usage(TypedDict):
     total_tokens: int
     completion_tokens: int
     prompt_tokens_details: PromptTokensDetails | None
+    completion_tokens_details: None
 
 
 def usage(prompt: int, completion: int, cached: int | None) -> Usage:
@@ -26,6 +27,7 @@ def usage(prompt: int, completion: int, cached: int | None) -> Usage:
         "total_tokens": prompt + completion,
         "completion_tokens": completion,
         "prompt_tokens_details": details,
+        "completion_tokens_details": None,
     }
 
 
