@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import copy
 import logging
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from headway.engine.outputs import OutputKind
 from headway.errors import NotBuiltError, RequestError
+from headway.wire.environment_limit import environment_limit
 
 _log = logging.getLogger(__name__)
 _GREEDY_BELOW = 1e-5
 _LOWEST_TEMPERATURE = 1e-2
-MAX_STOP_STRINGS = int(os.environ.get("VLLM_MAX_STOP_STRINGS", "4"))
-MAX_N = int(os.environ.get("VLLM_MAX_N_SEQUENCES", "16384"))
+MAX_STOP_STRINGS = environment_limit("VLLM_MAX_STOP_STRINGS", 4)
+MAX_N = environment_limit("VLLM_MAX_N_SEQUENCES", 16384)
 MAX_BAD_WORDS = 128
 
 

@@ -52,7 +52,7 @@ async def _framework(request: Request, error: Exception) -> Response:
     if status == 404 and path in NOT_BUILT_ROUTES:
         return error_response(
             HeadwayError(
-                f"{path} is not built yet: this version has no {NOT_BUILT_ROUTES[path]}", reason="route_not_built"
+                f"{path} is not built yet: {NOT_BUILT_ROUTES[path]}", reason="route_not_built"
             )
         )
     if status == 404:

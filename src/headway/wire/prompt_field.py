@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any
 
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-MAX_PROMPTS = int(os.environ.get("VLLM_MAX_COMPLETION_PROMPTS", "1024"))
+from headway.wire.environment_limit import environment_limit
+
+MAX_PROMPTS = environment_limit("VLLM_MAX_COMPLETION_PROMPTS", 1024)
 _FORMS = "a text, a list of texts, a list of token ids or a list of such lists"
 
 
