@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,10 @@ import torch
 
 from headway import LLM, SamplingParams
 from headway.artifacts.resolve import resolve
+from headway.engine.async_engine import AsyncEngine
+from headway.engine.config import EngineConfig
 from headway.engine.core import Observers
+from headway.engine.outputs import OutputKind
 from headway.telemetry.stats import StepStats
 from tests.models.gguf_oracle import gguf_oracle
 
@@ -62,3 +66,25 @@ def test_greedy_equals_transformers(expected: Expected, way: str) -> None:
         assert [o.outputs[0].token_ids for o in outputs] == expected.outputs
     if way == "preempted":
         assert sum(s.preemptions for s in steps) > 0
+
+
+@pytest.mark.timeout(400)
+def test_streamed_equals_transformers(expected: Expected) -> None:
+    """Arriving one after another, so that prefills join decodes that run."""
+
+    async def run() -> list[list[int]]:
+        engine = AsyncEngine(EngineConfig(model=expected.reference, dtype="float32", max_model_len=192))
+        engine.start()
+        await engine.ready()
+        params = SamplingParams(temperature=0, max_tokens=COUNT, min_tokens=COUNT, output_kind=OutputKind.DELTA)
+
+        async def one(number: int, prompt: list[int]) -> list[int]:
+            await asyncio.sleep(0.05 * number)
+            return [t async for o in engine.generate(prompt, params, str(number)) for t in o.outputs[0].token_ids]
+
+        try:
+            return list(await asyncio.gather(*(one(i, p) for i, p in enumerate(expected.prompts))))
+        finally:
+            await engine.shutdown()
+
+    assert asyncio.run(run()) == expected.outputs
