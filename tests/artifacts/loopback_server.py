@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     cut: int | None = None
     gate: threading.Event | None = None  # the second half of the body waits for it
+    trickle: float = 0.0  # seconds between eighths of the body
 
 
 @dataclass
@@ -50,6 +52,13 @@ def loopback(answer: Callable[[Request], Answer]) -> Iterator[Loopback]:
                 self.send_header(name, value)
             self.end_headers()
             if self.command == "HEAD":
+                return
+            if reply.trickle:
+                step = len(reply.body) // 8 + 1
+                for start in range(0, len(reply.body), step):
+                    self.wfile.write(reply.body[start : start + step])
+                    self.wfile.flush()
+                    time.sleep(reply.trickle)
                 return
             body = reply.body if reply.cut is None else reply.body[: reply.cut]
             half = len(body) // 2 if reply.gate is not None else len(body)

@@ -2,127 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
-import socket
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 import pytest
 
-from headway.artifacts import hub
 from headway.artifacts.hub_cache import find_snapshot
 from headway.artifacts.hub_files import wanted_files
 from headway.artifacts.inspect import inspect
 from headway.errors import ArtifactError
-from tests.artifacts.loopback_server import Answer, Loopback, Request, loopback, ranged
-from tests.artifacts.model_files import write_folder, write_gguf
+from tests.artifacts.loopback_hub import COMMIT, REPO, hub, json_answer, storage_of
+from tests.artifacts.loopback_server import Answer, Loopback, Request, loopback
+from tests.artifacts.model_files import write_gguf
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-REPO = "acme/tiny"
-
-
-def _json(value: Any, status: int = 200, **headers: str) -> Answer:
-    return Answer(status, json.dumps(value).encode(), {"Content-Type": "application/json", **headers})
-
-
-def _hub(files: dict[str, bytes]) -> Callable[[Request], Answer]:
-    """Routes of the hub for one public repository."""
-
-    def answer(request: Request) -> Answer:
-        path = unquote(request.path.partition("?")[0])
-        if path in (
-            f"/api/models/{REPO}",
-            f"/api/models/{REPO}/revision/main",
-            f"/api/models/{REPO}/revision/{COMMIT}",
-        ):
-            siblings = [{"rfilename": name, "size": len(content)} for name, content in files.items()]
-            return _json(
-                {
-                    "id": REPO,
-                    "modelId": REPO,
-                    "sha": COMMIT,
-                    "siblings": siblings,
-                    "private": False,
-                    "tags": [],
-                    "downloads": 0,
-                }
-            )
-        if path == f"/api/models/{REPO}/tree/{COMMIT}":
-            return _json(
-                [
-                    {"type": "file", "path": name, "size": len(content), "oid": hashlib.sha1(content).hexdigest()}
-                    for name, content in files.items()
-                ]
-            )
-        for name, content in files.items():
-            if path in (f"/{REPO}/resolve/{COMMIT}/{name}", f"/{REPO}/resolve/main/{name}"):
-                reply = ranged(request, content)
-                reply.headers |= {
-                    "ETag": f'"{hashlib.sha1(content).hexdigest()}"',
-                    "X-Repo-Commit": COMMIT,
-                    "Accept-Ranges": "bytes",
-                }
-                return reply
-        if path.startswith(f"/api/models/{REPO}/revision/"):
-            return _json({"error": "Invalid rev id"}, 404, **{"X-Error-Code": "RevisionNotFound"})
-        return _json({"error": "Repository not found"}, 404, **{"X-Error-Code": "RepoNotFound"})
-
-    return answer
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> dict[str, bytes]:
-    """A repository: two shards, side files, and much that must stay where it is."""
-    folder = write_folder(tmp_path / "repo", shards=2)
-    (folder / "README.md").write_text("---\nlicense: mit\n---\n")
-    (folder / "chat_template.jinja").write_text("{{ messages }}")
-    unwanted = {
-        "pytorch_model.bin": b"x",
-        "consolidated.safetensors": b"x",
-        "original/params.json": b"{}",
-        "modeling.py": b"x",
-        "model.onnx": b"x",
-    }
-    return {path.name: path.read_bytes() for path in folder.iterdir()} | unwanted
-
-
-@pytest.fixture(autouse=True)
-def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (
-        "HF_TOKEN",
-        "HUGGING_FACE_HUB_TOKEN",
-        "HF_HUB_OFFLINE",
-        "TRANSFORMERS_OFFLINE",
-        "HEADWAY_OFFLINE",
-        "HF_ENDPOINT",
-    ):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
-    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
-    monkeypatch.setattr(hub.time, "sleep", lambda seconds: None)
-
-
-@pytest.fixture
-def served(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
-    with loopback(_hub(files)) as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
-        yield server
-
-
-@pytest.fixture
-def _no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every attempt to resolve a name or to connect fails the test."""
-
-    def refuse(*arguments: object, **options: object) -> None:
-        raise AssertionError(f"a connection was tried: {arguments}")
-
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    monkeypatch.setattr(socket.socket, "connect", refuse)
+pytestmark = pytest.mark.usefixtures("hub_environment")
 
 
 def test_download_takes_what_a_model_needs_and_reports_progress(served: Loopback, files: dict[str, bytes]) -> None:
@@ -145,14 +38,14 @@ def test_a_cached_model_starts_without_any_connection(
     served: Loopback, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = inspect(REPO)
-    request.getfixturevalue("_no_connections")
+    request.getfixturevalue("no_connections")
     assert inspect(REPO).path == first.path
     assert inspect(f"{REPO}@{COMMIT}").path == first.path
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert inspect(REPO, revision="main").revision == COMMIT
 
 
-@pytest.mark.usefixtures("_no_connections")
+@pytest.mark.usefixtures("no_connections")
 def test_offline_and_not_cached_names_model_cache_command_and_nearest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,12 +94,12 @@ def _failure(
 @pytest.mark.parametrize(
     ("answer", "reason", "says", "retried"),
     [
-        (_json({"error": "Invalid credentials"}, 401), "hub_unauthorized", "HF_TOKEN", False),
-        (_json({"error": "gated"}, 403, **{"X-Error-Code": "GatedRepo"}), "hub_gated", "Accept the terms", False),
-        (_json({"error": "no"}, 403), "hub_forbidden", "read access", False),
-        (_json({"error": "no"}, 404, **{"X-Error-Code": "RepoNotFound"}), "hub_not_found", "no such repository", False),
-        (_json({"error": "slow down"}, 429, **{"Retry-After": "0"}), "hub_rate_limited", "429", True),
-        (_json({"error": "down"}, 503), "hub_unavailable", "503", True),
+        (json_answer({"error": "Invalid credentials"}, 401), "hub_unauthorized", "HF_TOKEN", False),
+        (json_answer({"error": "gated"}, 403, **{"X-Error-Code": "GatedRepo"}), "hub_gated", "Accept the terms", False),
+        (json_answer({"error": "no"}, 403), "hub_forbidden", "read access", False),
+        (json_answer({"error": "no"}, 404, **{"X-Error-Code": "RepoNotFound"}), "hub_not_found", "no such repository", False),
+        (json_answer({"error": "slow down"}, 429, **{"Retry-After": "0"}), "hub_rate_limited", "429", True),
+        (json_answer({"error": "down"}, 503), "hub_unavailable", "503", True),
     ],
 )
 def test_each_answer_has_its_own_reason(
@@ -218,13 +111,13 @@ def test_each_answer_has_its_own_reason(
 
 
 def test_a_transient_answer_is_survived(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    failing, normal = [_json({}, 503), _json({}, 429, **{"Retry-After": "0"})], _hub(files)
+    failing, normal = [json_answer({}, 503), json_answer({}, 429, **{"Retry-After": "0"})], hub(files)
     with loopback(lambda request: failing.pop(0) if failing else normal(request)) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         assert inspect(REPO).revision == COMMIT
 
 
-def test_unknown_revision_and_unreachable_hub(served: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_revision_and_unreachablehub(served: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArtifactError, match="no revision v9") as caught:
         inspect(f"{REPO}@v9")
     assert caught.value.reason == "hub_revision_not_found"
@@ -242,7 +135,7 @@ def test_token_is_sent_trimmed_named_and_never_shown(
 ) -> None:
     monkeypatch.setenv(variable, "hf_TESTONLY123\n")
     with caplog.at_level(logging.DEBUG):
-        error, requests = _failure(monkeypatch, _json({"error": "no"}, 401))
+        error, requests = _failure(monkeypatch, json_answer({"error": "no"}, 401))
     assert requests[0].headers["authorization"] == "Bearer hf_TESTONLY123"
     assert variable in error.message
     assert "white space" in caplog.text
@@ -252,29 +145,13 @@ def test_token_is_sent_trimmed_named_and_never_shown(
 def test_token_is_not_sent_to_another_host(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights that the hub redirects to a storage host are fetched from there without the token."""
     monkeypatch.setenv("HF_TOKEN", "hf_TESTONLY123")
-    normal = _hub(files)
-
-    with loopback(normal) as storage:
-        elsewhere = storage.url.replace("127.0.0.1", "localhost")
-
-        def redirecting(request: Request) -> Answer:
-            reply = normal(request)
-            if ".safetensors" in request.path and reply.status < 300 and "/resolve/" in request.path:
-                size = len(files[request.path.rsplit("/", 1)[1]])
-                headers = {
-                    "Location": elsewhere + request.path,
-                    "X-Linked-Size": str(size),
-                    "X-Linked-ETag": reply.headers["ETag"],
-                }
-                return Answer(302, b"", reply.headers | headers)
-            return reply
-
-        with loopback(redirecting) as server:
+    with loopback(storage_of(files)) as storage:
+        with loopback(hub(files, storage=storage.url.replace("127.0.0.1", "localhost"))) as server:
             monkeypatch.setenv("HF_ENDPOINT", server.url)
             inspect(REPO)
-        assert any(request.headers.get("authorization") for request in server.requests)
-        assert [request.path for request in storage.requests if request.method == "GET"]
-        assert not any("authorization" in request.headers for request in storage.requests)
+        assert all(request.headers.get("authorization") == "Bearer hf_TESTONLY123" for request in server.requests)
+        assert len([request.path for request in storage.requests if request.method == "GET"]) == 2
+        assert not any("hf_TESTONLY123" in f"{request.headers}{request.path}" for request in storage.requests)
 
 
 def test_gguf_repositories_by_variant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,7 +162,7 @@ def test_gguf_repositories_by_variant(tmp_path: Path, monkeypatch: pytest.Monkey
         "tiny-Q8_0.gguf": content,
         "mmproj-F16.gguf": b"x",
     }
-    with loopback(_hub(files)) as server:
+    with loopback(hub(files)) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         card = inspect(f"{REPO}:q8_0")
         assert card.path.name == "tiny-Q8_0.gguf"

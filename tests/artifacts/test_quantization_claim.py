@@ -10,8 +10,8 @@ from safetensors.numpy import save_file
 
 from headway.artifacts.card import ModelCard
 from headway.artifacts.inspect import inspect
-from headway.artifacts.quantization_claim import choose_quantization
-from headway.errors import ConfigError
+from headway.artifacts.quantization_claim import check_claim, choose_quantization
+from headway.errors import ArtifactError, ConfigError
 from tests.artifacts.model_files import LLAMA_CONFIG, write_folder, write_gguf
 
 
@@ -68,7 +68,6 @@ def test_packed_tensors_without_claim_are_a_problem_and_with_it_are_counted_unpa
         ("gptq", "gptq_marlin", "gptq", False),
         ("awq", "awq_marlin", "awq", False),
         ("compressed-tensors", "compressed-tensors", "compressed-tensors", False),
-        ("xyz", None, "xyz", False),
     ],
 )
 def test_flag_and_claim_that_agree(
@@ -88,14 +87,15 @@ def test_flag_and_claim_that_agree(
         ("xyz", "fp8", "quantization_conflict"),
         (None, "gptq", "quantization_conflict"),
         (None, "nonsense", "unknown_quantization"),
+        ("xyz", None, "unknown_quantization"),
     ],
 )
-def test_flag_and_claim_that_conflict(tmp_path: Path, claim: str | None, flag: str, reason: str) -> None:
+def test_flag_and_claim_that_conflict(tmp_path: Path, claim: str | None, flag: str | None, reason: str) -> None:
     card = _card(tmp_path, None if claim is None else {"quant_method": claim})
     with pytest.raises(ConfigError) as caught:
         choose_quantization(card, flag)
     assert caught.value.reason == reason
-    assert flag in caught.value.message
+    assert flag is None or flag in caught.value.message
     if claim:
         assert claim in caught.value.message
         assert "config.json" in caught.value.message
@@ -107,3 +107,20 @@ def test_gguf_decides_for_itself(tmp_path: Path) -> None:
     assert choose_quantization(packed, "gguf").method == "gguf"
     with pytest.raises(ConfigError):
         choose_quantization(packed, "fp8")
+
+
+def test_a_gguf_file_of_plain_numbers_is_a_gguf_file(tmp_path: Path) -> None:
+    card = inspect(str(write_gguf(tmp_path / "m.gguf")))
+    assert card.quantization is None
+    assert choose_quantization(card, "gguf").method == "gguf"
+    with pytest.raises(ConfigError, match=r"m\.gguf") as caught:
+        choose_quantization(card, "fp8")
+    assert caught.value.reason == "quantization_conflict"
+
+
+def test_tensors_that_are_not_what_the_config_claims_are_refused(tmp_path: Path) -> None:
+    card = _card(tmp_path, {"quant_method": "awq", "bits": 4})
+    with pytest.raises(ArtifactError, match="no tensor ends in") as caught:
+        check_claim(card)
+    assert caught.value.reason == "quantization_mismatch"
+    check_claim(replace(card, quantization=None))

@@ -46,7 +46,10 @@ def test_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("text", "reason", "says"),
     [
         ("smollm2-135m-instuct", "unknown_model", "Did you mean smollm2-135m-instruct?"),
-        ("SmolLM2-135M-Instruct", "unknown_model", "Did you mean smollm2-135m-instruct?"),
+        ("SmolLM2-135M-Instruct", "wrong_case", "Name smollm2-135m-instruct"),
+        ("SmolLM3-135M-Instruct", "unknown_model", "Did you mean smollm2-135m-instruct?"),
+        ("./Model.gguf", "wrong_case", "Name model.gguf"),
+        ("./MODELS/tiny/Qwen.gguf", "wrong_case", "Name models/Tiny/qwen.gguf"),
         ("zzz", "unknown_model", "Short names are smollm2-135m-instruct"),
         ("", "unknown_model", "expected a model"),
         ("a\0b", "unknown_model", "expected a model"),
@@ -64,6 +67,8 @@ def test_errors_suggest_the_nearest_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.gguf").touch()
+    (tmp_path / "models/Tiny").mkdir(parents=True)
+    (tmp_path / "models/Tiny/qwen.gguf").touch()
     with pytest.raises(ArtifactError) as caught:
         parse_reference(text)
     assert (caught.value.reason, says in caught.value.message) == (reason, True), caught.value.message

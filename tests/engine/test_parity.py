@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import AddedToken, decoders, models, pre_tokenizers
-from tokenizers import Tokenizer as Backend
 
 from headway import LLM, SamplingParams
 from headway.engine.async_engine import AsyncEngine
@@ -17,7 +15,8 @@ from headway.engine.config import EngineConfig
 from headway.engine.core import Observers
 from headway.engine.outputs import OutputKind, RequestOutput
 from headway.telemetry.stats import StepStats
-from tests.models.tiny_models import CONFIGS, SIZES, TinyModel, tiny_model
+from tests.engine.tiny_folder import complete_tiny_model
+from tests.models.tiny_models import CONFIGS, VARIANTS, TinyModel, tiny_model
 
 COUNT = 20
 LENGTHS = (3, 17, 40, 90)  # below and above the window of 16 and the original rope limit of 32
@@ -38,13 +37,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=list(CONFIGS))
 def tiny(request: pytest.FixtureRequest, root: Path) -> TinyModel:
-    model = tiny_model(request.param, root)
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())[: SIZES["vocab_size"] - 3]
-    backend = Backend(models.BPE({t: i for i, t in enumerate(["<pad>", "<s>", "</s>", *alphabet])}, []))
-    backend.pre_tokenizer, backend.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    backend.add_special_tokens([AddedToken(t, special=True) for t in ("<pad>", "<s>", "</s>")])
-    backend.save(str(model.folder / "tokenizer.json"))
-    return model
+    return complete_tiny_model(request.param, root)
 
 
 def prompts() -> list[list[int]]:
@@ -71,6 +64,15 @@ def test_greedy_equals_transformers(tiny: TinyModel, way: str) -> None:
         assert sum(s.prefix_hits for s in steps) == 0
     else:
         assert again[-1].num_cached_tokens > 0, "the second run did not use the prefix cache"
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_greedy_of_variants_equals_transformers(name: str, root: Path) -> None:
+    tiny = complete_tiny_model(name, root)
+    llm = LLM(str(tiny.folder), **(BASE | WAYS["chunks_of_7"]))
+    params = SamplingParams(temperature=0, max_tokens=COUNT, min_tokens=COUNT)
+    outputs = llm.generate([{"prompt_token_ids": p} for p in prompts()], params, use_tqdm=False)
+    assert ids(outputs) == [tiny.greedy(p, COUNT) for p in prompts()]
 
 
 def test_streamed_equals_transformers(tiny: TinyModel) -> None:

@@ -143,8 +143,8 @@ def test_draws_follow_the_distribution() -> None:
     draws = 12_000
     logits = torch.full((draws, VOCAB), float("-inf"))
     logits[:, :5] = probs.log()
-    sequence = make_sequence([1], temperature=1.0)
-    tokens = Sampler(VOCAB, seed=3).sample(logits, [sequence] * draws)
+    sequences = [make_sequence([1], order=i, temperature=1.0) for i in range(draws)]
+    tokens = Sampler(VOCAB, seed=3).sample(logits, sequences)
     counts = torch.bincount(torch.tensor([t.token_id for t in tokens]), minlength=5).float()
     assert counts.numel() == 5
     assert float(((counts - draws * probs) ** 2 / (draws * probs)).sum()) < 23.5
@@ -163,6 +163,7 @@ def test_a_seed_repeats_itself_whatever_else_is_in_the_batch() -> None:
             batch = rows(others + 1, 9)
             batch[position] = logits[0]
             out.append(sampler.sample(batch, sequences)[position].token_id)
+            mine.tokens.append(out[-1])
         return out
 
     assert draw(0, 0) == draw(2, 4) == draw(0, 1)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from headway.kernels import attention_tiles
 from headway.kernels.batch import ForwardBatch
@@ -18,13 +16,15 @@ from headway.kernels.paged_kv import KVShape, PagedKV
 from headway.kernels.reference import REFERENCE
 from headway.kernels.torch_backend import TORCH
 from tests.kernels.batches import Chunk, make_batch, scattered_blocks
+from tests.kernels.counted_calls import CountedCalls
 
 BLOCK = 4
 
 
 def run(
-    kernels: Kernels, batch: ForwardBatch, kv: PagedKV, heads: int, window: int | None, seed: int = 0
-) -> torch.Tensor:
+    kernels: Kernels, batch: ForwardBatch, kv: PagedKV, heads: int, window: int | None, softcap: float | None = None,
+    seed: int = 0,
+) -> torch.Tensor:  # fmt: skip
     """Store random rows for the new tokens in layer 1 and attend with random queries."""
     generator = torch.Generator().manual_seed(seed)
     shape = kv.shape
@@ -33,7 +33,7 @@ def run(
     )
     plan = kernels.plan(batch, kv, heads, frozenset((None, window)))
     kernels.store(rows[:, heads:], kv, 1, plan)
-    return kernels.attend(rows[:, :heads], kv, 1, plan, window, 0.3)
+    return kernels.attend(rows[:, :heads], kv, 1, plan, window, 0.3, softcap)
 
 
 def filled_cache(blocks: int, shape: KVShape, dtype: torch.dtype = torch.float32) -> PagedKV:
@@ -45,21 +45,24 @@ def filled_cache(blocks: int, shape: KVShape, dtype: torch.dtype = torch.float32
 
 
 @st.composite
-def mixtures(draw: st.DrawFn) -> tuple[list[tuple[int, int]], int, int, int | None]:
-    """(query, context) lengths, kv heads, heads per kv head, window."""
+def mixtures(draw: st.DrawFn) -> tuple[list[tuple[int, int]], int, int, int | None, float | None]:
+    """(query, context) lengths, kv heads, heads per kv head, window, softcap."""
     pair = st.integers(1, 90).flatmap(lambda end: st.tuples(st.one_of(st.just(1), st.integers(1, end)), st.just(end)))
     return (
         draw(st.lists(pair, min_size=1, max_size=9)),
         draw(st.integers(1, 3)),
         draw(st.integers(1, 3)),
         draw(st.one_of(st.none(), st.integers(1, 40))),
+        draw(st.sampled_from((None, 0.5, 50.0))),
     )
 
 
 @settings(max_examples=120, deadline=None)
 @given(mixtures())
-def test_any_mixture_equals_the_reference(mixture: tuple[list[tuple[int, int]], int, int, int | None]) -> None:
-    lengths, kv_heads, group, window = mixture
+def test_any_mixture_equals_the_reference(
+    mixture: tuple[list[tuple[int, int]], int, int, int | None, float | None]
+) -> None:
+    lengths, kv_heads, group, window, softcap = mixture
     tables, total = scattered_blocks([end for _, end in lengths], BLOCK, seed=len(lengths))
     batch = make_batch(
         [Chunk([0] * count, end, table) for (count, end), table in zip(lengths, tables, strict=True)], BLOCK
@@ -67,7 +70,7 @@ def test_any_mixture_equals_the_reference(mixture: tuple[list[tuple[int, int]], 
     results, caches = [], []
     for kernels in (REFERENCE, TORCH):
         kv = filled_cache(total, KVShape(2, kv_heads, 8))
-        results.append(run(kernels, batch, kv, kv_heads * group, window))
+        results.append(run(kernels, batch, kv, kv_heads * group, window, softcap))
         caches.append(kv)
     torch.testing.assert_close(results[1], results[0], atol=2e-6, rtol=1e-5)
     for ours, reference in zip(caches[1].layers, caches[0].layers, strict=True):
@@ -99,6 +102,20 @@ def test_bfloat16_is_as_close_as_its_rounding_allows() -> None:
     torch.testing.assert_close(ours, reference, atol=0.03, rtol=0.03)
 
 
+def test_the_softcap_bounds_scores_before_the_mask() -> None:
+    """Against torch's own attention over the whole sequence, with the capped scores written out."""
+    kv, batch = PagedKV(3, BLOCK, KVShape(2, 1, 8), torch.float32), make_batch([Chunk([0] * 9, 9, [2, 0, 1])], BLOCK)
+    rows = torch.randn(9, 4, 8, generator=torch.Generator().manual_seed(0)).mul_(4)  # scores far beyond the cap
+    scores = rows[:, :2].transpose(0, 1) @ rows[:, 2].T * 0.3
+    hidden = torch.ones(9, 9, dtype=torch.bool).triu(1)
+    expected = (2 * torch.tanh(scores / 2)).masked_fill(hidden, float("-inf")).softmax(-1) @ rows[:, 3]
+    for kernels in (REFERENCE, TORCH):
+        plan = kernels.plan(batch, kv, 2, frozenset((None,)))
+        kernels.store(rows[:, 2:], kv, 1, plan)
+        found = kernels.attend(rows[:, :2], kv, 1, plan, None, 0.3, 2.0)
+        torch.testing.assert_close(found, expected.transpose(0, 1).flatten(1))
+
+
 def test_sequences_that_share_blocks_in_one_batch_see_the_same_keys() -> None:
     shared = [5, 2, 8]
     first, second = Chunk([0] * 12, 12, shared), Chunk([0], 13, [*shared, 6])
@@ -114,18 +131,6 @@ def test_padding_reads_zeros_not_uninitialised_memory() -> None:
     assert torch.isfinite(run(TORCH, batch, kv, 2, None)).all()
 
 
-class CountedCalls(TorchDispatchMode):
-    """Counts operator calls by name."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: Counter[str] = Counter()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.calls[func.overloadpacket.__name__] += 1
-        return func(*args, **(kwargs or {}))
-
-
 def counted(lengths: list[tuple[int, int]]) -> Counter[str]:
     tables, total = scattered_blocks([end for _, end in lengths], BLOCK, seed=4)
     batch = make_batch(
@@ -135,7 +140,7 @@ def counted(lengths: list[tuple[int, int]]) -> Counter[str]:
     plan = TORCH.plan(batch, kv, 4, frozenset((None,)))
     query = torch.randn(len(batch.slots), 4, 8)
     with CountedCalls() as counter:
-        TORCH.attend(query, kv, 1, plan, None, 0.3)
+        TORCH.attend(query, kv, 1, plan, None, 0.3, None)
     return counter.calls
 
 

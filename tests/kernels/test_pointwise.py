@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from headway.kernels.interface import Activation
 from headway.kernels.reference import REFERENCE
 from headway.kernels.torch_backend import TORCH
 from headway.kernels.torch_linear import OneDnnLinear, can_pack
@@ -38,6 +39,30 @@ def test_norm_heads_changes_only_its_heads(dtype: torch.dtype, wide: bool) -> No
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("biased", [False, True])
+def test_layer_norm(dtype: torch.dtype, biased: bool) -> None:
+    x, weight = randn(5, 48, dtype=dtype) * 3 + 2, randn(48, dtype=dtype, seed=1)
+    bias = randn(48, dtype=dtype, seed=2) if biased else None
+    ours = TORCH.layer_norm(x, weight, bias, 1e-2)
+    assert ours.dtype == dtype
+    reference = REFERENCE.layer_norm(x, weight, bias, 1e-2)
+    torch.testing.assert_close(ours, reference, **TOLERANCE[dtype])
+    torch.testing.assert_close(reference, torch.layer_norm(x, (48,), weight, bias, 1e-2), **TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_layer_norm_of_heads_changes_only_its_heads(dtype: torch.dtype) -> None:
+    rows, weight = randn(4, 6, 16, dtype=dtype) + 1, randn(5, 16, dtype=dtype, seed=1)
+    ours, reference = rows.clone(), rows.clone()
+    TORCH.layer_norm_heads(ours[:, :5], weight, 1e-2)
+    REFERENCE.layer_norm_heads(reference[:, :5], weight, 1e-2)
+    torch.testing.assert_close(ours, reference, **TOLERANCE[dtype])
+    head = torch.layer_norm(rows[:, 3], (16,), weight[3], None, 1e-2)
+    torch.testing.assert_close(reference[:, 3], head, **TOLERANCE[dtype])
+    assert torch.equal(ours[:, 5], rows[:, 5])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_rotation_in_place(dtype: torch.dtype) -> None:
     rows = randn(3, 6, 16, dtype=dtype)
     angles = torch.rand(3, 1, 8) * 6
@@ -55,6 +80,17 @@ def test_rotation_in_place(dtype: torch.dtype) -> None:
 def test_gates(dtype: torch.dtype, name: str) -> None:
     x = randn(7, 64, dtype=dtype) * 2
     torch.testing.assert_close(getattr(TORCH, name)(x), getattr(REFERENCE, name)(x), **TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["silu", "gelu", "gelu_tanh", "relu"])
+def test_activations(dtype: torch.dtype, name: Activation) -> None:
+    x = randn(7, 64, dtype=dtype) * 2
+    kept = x.clone()
+    ours, reference = TORCH.activations[name](x), REFERENCE.activations[name](x)
+    assert ours.dtype == reference.dtype == dtype
+    torch.testing.assert_close(ours, reference, **TOLERANCE[dtype])
+    assert torch.equal(x, kept)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -9,7 +9,10 @@ import torch.nn.functional as F
 from headway.kernels.torch_backend import TORCH
 from headway.layers.embedding import Embedding
 from headway.layers.gated_mlp import GatedMLP
+from headway.layers.layer_norm import HeadLayerNorm
 from headway.layers.lm_head import LMHead
+from headway.layers.plain_mlp import PlainMLP
+from headway.layers.position_embedding import PositionEmbedding
 from headway.layers.residual_projection import ResidualProjection
 from headway.layers.rms_norm import HeadNorm, RMSNorm
 
@@ -63,6 +66,33 @@ def test_heads_are_normalised_with_the_weight_of_their_kind() -> None:
     norm.load(weight)
     norm(rows)
     torch.testing.assert_close(rows, expected)
+
+
+def test_layer_norm_of_heads_has_a_weight_for_every_head() -> None:
+    weight, rows = randn(48, seed=1), randn(5, 6, 8)
+    expected = torch.stack([F.layer_norm(rows[:, i], (8,), weight[i * 8 : i * 8 + 8], None, 1e-5) for i in range(6)], 1)
+    norm = HeadLayerNorm(TORCH, 1e-5, 4, 2)
+    norm.load(weight)
+    norm(rows)
+    torch.testing.assert_close(rows, expected)
+
+
+def test_learned_positions_end_where_the_table_ends() -> None:
+    table, x = randn(5, 4), randn(2, 4, seed=1)
+    positions = PositionEmbedding()
+    positions.load(table)
+    torch.testing.assert_close(positions.add_to(x, torch.tensor([4, 0])), x + table[[4, 0]])
+    with pytest.raises(IndexError, match="position 5 asked of a model that learned 5 positions"):
+        positions.add_to(x, torch.tensor([5, 0]))
+
+
+def test_plain_mlp() -> None:
+    up, bias, down = randn(7, 4), randn(7, seed=1), randn(4, 7, seed=2)
+    x, residual = randn(3, 4, seed=3), randn(3, 4, seed=4)
+    mlp = PlainMLP(TORCH, "gelu", None)
+    mlp.up.load(up, bias)
+    mlp.down.projection.load(down)
+    torch.testing.assert_close(mlp(x, residual), residual + F.gelu(x @ up.T + bias) @ down.T)
 
 
 def test_gated_mlp() -> None:

@@ -19,9 +19,11 @@ from headway.models.decoder import Decoder
 from headway.models.load import load_model
 from tests.kernels.batches import Chunk, make_batch
 from tests.models.runs import Session, greedy, in_chunks
-from tests.models.tiny_models import CONFIGS, TinyModel
+from tests.models.tiny_models import CONFIGS, VARIANTS, TinyModel
+from tests.models.tiny_sizes import SERVED
 
 NAMES = list(CONFIGS)
+ALL = [*CONFIGS, *VARIANTS]
 LENGTH = 100
 Tiny = Callable[[str], TinyModel]
 
@@ -31,7 +33,7 @@ def card(model: TinyModel) -> ModelCard:
 
 
 def load(model: TinyModel) -> CausalLM:
-    return load_model(card(model), torch.float32)
+    return load_model(card(model), torch.float32, context_length=SERVED)
 
 
 def tokens(seed: int, length: int = LENGTH) -> list[int]:
@@ -43,7 +45,7 @@ def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
     return float((ours - theirs).abs().max())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("size", [LENGTH, 7, 1])
 def test_logits_as_full_prefill_in_chunks_and_token_by_token(tiny: Tiny, name: str, size: int) -> None:
     model = tiny(name)
@@ -58,12 +60,12 @@ def test_logits_with_the_reference_kernels(tiny: Tiny, name: str) -> None:
     model = tiny(name)
     text = tokens(0)
     assert (
-        difference(in_chunks(load_model(card(model), torch.float32, kernels=REFERENCE), text, 50), model.logits(text))
+        difference(in_chunks(load_model(card(model), torch.float32, context_length=SERVED, kernels=REFERENCE), text, 50), model.logits(text))
         <= 1e-4
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_mixed_batches_of_prefill_chunks_and_decodes(tiny: Tiny, name: str) -> None:
     model = tiny(name)
     texts = [tokens(seed) for seed in range(1, 5)]
@@ -91,7 +93,7 @@ def test_blocks_shared_by_a_common_prefix(tiny: Tiny, name: str) -> None:
     assert difference(second, model.logits(texts[1])[40:]) <= 1e-4
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_greedy_tokens(tiny: Tiny, name: str) -> None:
     model = tiny(name)
     text = tokens(9, 50)
@@ -127,6 +129,33 @@ SWITCHED_OFF = {
                                                    "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}},
     ("gemma3", "softcap"): {"final_logit_softcapping": None},
     ("gemma3", "query scale"): {"query_pre_attn_scalar": 32},
+    ("gemma2", "softcap of scores"): {"attn_logit_softcapping": None},
+    ("gemma2", "softcap of logits"): {"final_logit_softcapping": None},
+    ("gemma2", "which layers have a window"): {"layer_types": ["full_attention", "sliding_attention"] * 2},
+    ("gemma2", "query scale"): {"query_pre_attn_scalar": 32},
+    ("phi3", "window"): {"sliding_window": None},
+    ("phi3", "attention factor and which factors"): {"original_max_position_embeddings": 64},
+    ("phi3", "partial rotation"): {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
+    ("granite", "scale of embeddings"): {"embedding_multiplier": 1.0},
+    ("granite", "scale of scores"): {"attention_multiplier": 0.25},
+    ("granite", "scale of residuals"): {"residual_multiplier": 1.0},
+    ("granite", "scale of logits"): {"logits_scaling": 1.0},
+    ("olmo2", "theta"): {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
+    ("mixtral", "how many experts"): {"num_experts_per_tok": 1},
+    ("mixtral", "window"): {"sliding_window": None},
+    ("qwen3_moe", "weights that add up to 1"): {"norm_topk_prob": False},
+    ("qwen3_moe", "how many experts"): {"num_experts_per_tok": 2},
+    ("starcoder2", "window"): {"sliding_window": None},
+    ("starcoder2_untied", "activation"): {"hidden_act": "silu"},
+    ("stablelm", "partial rotation"): {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 1.0}},
+    ("stablelm_parallel", "rope scaling of a part"): {"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.25}},
+    ("gpt_neox", "side by side"): {"use_parallel_residual": False},
+    ("gpt_neox", "partial rotation"): {"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}},
+    ("gpt_neox_sequential", "one after the other"): {"use_parallel_residual": True},
+    ("gpt2", "scale of attention"): {"scale_attn_weights": False},
+    ("gpt2", "activation"): {"activation_function": "gelu"},
+    ("falcon_7b", "activation"): {"activation": "gelu_new"},
+    ("falcon_180b_bias", "rope scaling"): {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
 }  # fmt: skip
 
 
@@ -134,12 +163,12 @@ SWITCHED_OFF = {
 def test_parity_breaks_without(tiny: Tiny, name: str, feature: str) -> None:
     model = tiny(name)
     known = card(model)
-    broken = load_model(replace(known, config={**known.config, **SWITCHED_OFF[name, feature]}), torch.float32)
+    broken = load_model(replace(known, config={**known.config, **SWITCHED_OFF[name, feature]}), torch.float32, context_length=SERVED)
     text = tokens(0)
     assert difference(in_chunks(broken, text, LENGTH), model.logits(text)) > 1e-3
 
 
-@pytest.mark.parametrize("name", ["qwen3", "gemma3"])
+@pytest.mark.parametrize("name", ["qwen3", "gemma3", "stablelm", "olmo2", "qwen3_moe"])
 def test_parity_breaks_without_qk_norm(tiny: Tiny, name: str) -> None:
     model = tiny(name)
     broken = load(model)
@@ -155,6 +184,6 @@ def test_bfloat16_stays_near_float32(tiny: Tiny, name: str) -> None:
     model = tiny(name)
     text = tokens(0)
     expected = model.logits(text)
-    rounded = in_chunks(load_model(card(model), torch.bfloat16), text, 50)
+    rounded = in_chunks(load_model(card(model), torch.bfloat16, context_length=SERVED), text, 50)
     likeness = torch.nn.functional.cosine_similarity(rounded, expected, dim=-1)
-    assert likeness.mean() > 0.99
+    assert likeness.median() > 0.998  # not the mean: rounding sends a few tokens to another expert

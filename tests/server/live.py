@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from headway.server.app import create_app
+from headway.server.http_server import HttpServer
 from headway.server.listener import listen
-from headway.server.run import HttpServer, uvicorn_config
 from headway.server.settings import ServerSettings
 from headway.server.state import ServerState
+from headway.server.tls import tls_context
 from headway.telemetry.metrics import EngineMetrics
 from tests.server.scripted_engine import ScriptedEngine
 
@@ -52,12 +53,13 @@ class Live:
 
 
 @contextmanager
-def live(engine: ScriptedEngine | None = None, **settings: Any) -> Iterator[Live]:
+def live(engine: Any = None, metrics: EngineMetrics | None = None, **settings: Any) -> Iterator[Live]:
+    """`engine` is a ScriptedEngine unless it is given; `metrics` are those that it reports to."""
     chosen = engine or ScriptedEngine()
     config = ServerSettings(port=0, **settings)
     listener = listen(config)
-    app = create_app(chosen, config, EngineMetrics("tiny", max_model_len=chosen.max_model_len))
-    server = HttpServer(uvicorn_config(app, config))
+    app = create_app(chosen, config, metrics or EngineMetrics("tiny", max_model_len=chosen.max_model_len))
+    server = HttpServer(app, config, tls_context(config))
     loops: list[asyncio.AbstractEventLoop] = []
     started = threading.Event()
 
@@ -72,7 +74,7 @@ def live(engine: ScriptedEngine | None = None, **settings: Any) -> Iterator[Live
     try:
         yield Live(listener.url, chosen, app.state.headway, loops[0])
     finally:
-        if chosen.hold is not None:
+        if getattr(chosen, "hold", None) is not None:
             loops[0].call_soon_threadsafe(chosen.hold.set)
         server.should_exit = True
         thread.join(10)

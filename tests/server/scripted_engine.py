@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ class ByteTokenizer:
 
     special_ids = frozenset({BOS, EOS})
     vocab_size = VOCAB
+    chat_template: str | None = "in Python"
 
     def __init__(self, adds_bos: bool = False):
         self.adds_bos = adds_bos
@@ -63,6 +64,10 @@ class Status:
     stage: str
     progress: float = 1.0
     error: str | None = None
+    steps: int = 0
+    requests: int = 0
+    running: int = 0
+    waiting: int = 0
 
 
 Script = Callable[[list[int], int], bytes]  # prompt ids, sequence index -> the bytes of the answer
@@ -97,6 +102,7 @@ class ScriptedEngine:
         prompt_text: str | None = None,
         priority: int = 0,
         cache_salt: str | None = None,
+        trace_headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[RequestOutput]:
         self.seen.append((prompt, params, {"priority": priority, "cache_salt": cache_salt, "text": prompt_text, "id": request_id}))
         if not prompt:

@@ -1,6 +1,7 @@
 """`python -m tests.server.scripted_process MODE [headway serve flags]`: the real server process around a scripted engine.
 
-MODE: ready, loading (never gets ready), broken (loading fails), dying (dies after the first request).
+MODE: ready, loading (never gets ready), broken (loading fails), dying (dies after the first request), plain (a model
+without a chat template), core (a real engine whose model is scripted; prompts with "hang" in them block its thread).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +17,11 @@ from typing import Any
 from headway.cli.serve_config import serve_config
 from headway.engine.config import EngineConfig
 from headway.engine.outputs import RequestOutput
+from headway.engine.step_plan import StepPlan
 from headway.server import run
+from headway.server.instruments import Instruments
 from headway.telemetry.metrics import EngineMetrics
+from tests.cases.scripted_model import ScriptedModel, scripted_engine, scripted_tokenizer
 from tests.server.scripted_engine import ScriptedEngine, Status
 
 
@@ -27,6 +32,8 @@ class LoadingScript(ScriptedEngine):
 
     def __init__(self, config: EngineConfig, mode: str):
         super().__init__("Grüße 🙂".encode())
+        if mode == "plain":
+            self.tokenizer.chat_template = None
         self.config = config
         self._mode = mode
         self.status = {
@@ -48,10 +55,23 @@ class LoadingScript(ScriptedEngine):
             self.status = Status("dead", 1.0, "kernel gave up")
 
 
+def core_with_a_hang(config: EngineConfig, metrics: EngineMetrics) -> Any:
+    model = ScriptedModel(scripted_tokenizer())
+    model.say_bytes(b"x" * 40)
+    forever = threading.Event()
+
+    def before_pass(plan: StepPlan) -> None:
+        if any("hang" in (chunk.sequence.request.prompt or "") for chunk in plan.chunks):
+            forever.wait()
+
+    model.before_pass = before_pass
+    return scripted_engine(model, metrics=metrics)[0]
+
+
 def main(mode: str, words: list[str]) -> int:
-    async def start(config: EngineConfig, metrics: EngineMetrics) -> Any:
+    async def start(config: EngineConfig, metrics: EngineMetrics, watching: Instruments) -> Any:
         await asyncio.sleep(0)
-        return LoadingScript(config, mode)
+        return core_with_a_hang(config, metrics) if mode == "core" else LoadingScript(config, mode)
 
     run.start_engine = start
     warnings: list[str] = []

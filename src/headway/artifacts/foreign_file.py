@@ -61,8 +61,10 @@ def foreign_kind(head: bytes) -> ForeignKind | None:
     return None
 
 
-def foreign_error(path: Path, expected: str, head: bytes, size: int, *, otherwise: str, reason: str) -> ArtifactError:
-    """Name what `path` is instead of `expected`. `otherwise` and `reason` serve when no kind matches."""
+def foreign_error(
+    path: Path, expected: str, head: bytes, size: int, *, otherwise: str, reason: str, fix: str = _REFETCH
+) -> ArtifactError:
+    """Name what `path` is instead of `expected`. `otherwise`, `reason` and `fix` serve when no kind matches."""
     kind = foreign_kind(head)
     shown = head[:8]
     if kind is None:
@@ -70,7 +72,7 @@ def foreign_error(path: Path, expected: str, head: bytes, size: int, *, otherwis
             f"{path} is not {expected}: {otherwise} (size {size} bytes, first bytes {shown!r})",
             reason=reason,
             param=str(path),
-            fix=_REFETCH,
+            fix=fix,
         )
     what = kind.what
     if kind.reason == "lfs_pointer" and (found := _LFS_SIZE.search(head)):

@@ -55,6 +55,31 @@ def read_gguf_model(path: Path) -> GgufModel:
     return GgufModel(tuple(paths), first.metadata, tensors, sum(map(_trailing, headers)))
 
 
+# general.type, or an architecture that no text model has -> reason, what it is, fix
+_OTHER_KINDS: Final = {
+    "adapter": ("adapter_only", "a LoRA adapter", "Merge it into its base model (`llama-export-lora`) and name the result."),
+    "mmproj": ("not_a_model", "the image or sound part of a model", "Name the GGUF file of the language model."),
+    "clip": ("not_a_model", "the image or sound part of a model", "Name the GGUF file of the language model."),
+    "imatrix": ("not_a_model", "an importance matrix for quantizing", "Name the GGUF file of the model."),
+    "vocab": ("no_weights", "a vocabulary", "Name a file that has weights."),
+}  # fmt: skip
+
+
+def refuse_other_gguf(path: Path, metadata: Mapping[str, Any], tensors: Mapping[str, TensorInfo]) -> None:
+    """Raises ArtifactError (`adapter_only`, `not_a_model`, `no_weights`) for a GGUF file that is no model."""
+    stated = (metadata.get("general.type"), metadata.get("general.architecture"), None if tensors else "vocab")
+    for kind in stated:
+        if isinstance(kind, str) and kind in _OTHER_KINDS:
+            reason, what, fix = _OTHER_KINDS[kind]
+            raise ArtifactError(
+                f"{path} is {what}, not a model (general.type {stated[0]!r:.40}, general.architecture {stated[1]!r:.40},"
+                f" {len(tensors)} tensors)",
+                reason=reason,
+                param=str(path),
+                fix=fix,
+            )
+
+
 def _trailing(header: GgufHeader) -> int:
     padded_end = -(-header.data_end // header.alignment) * header.alignment
     return max(0, header.size - padded_end)

@@ -80,6 +80,16 @@ def _check_magic(path: Path, head: bytes, size: int) -> None:
         return
     if head[:4].upper() == MAGIC:
         otherwise, reason = "the first four letters must be 'GGUF' in capitals", "gguf_wrong_case"
+    elif head[8:10] == b'{"':
+        raise foreign_error(
+            path,
+            "a GGUF file",
+            head,
+            size,
+            otherwise="it looks like a safetensors file",
+            reason="safetensors_file",
+            fix="Give it the ending `.safetensors`, put it beside its config.json and name the folder.",
+        )
     elif len(head) < 4:
         otherwise, reason = "it is shorter than the four letters 'GGUF'", "truncated"
     else:

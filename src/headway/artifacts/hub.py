@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import glob
-import importlib
 import logging
-import os
-import threading
-import time
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from headway.artifacts.cache_folders import offline_variable
-from headway.artifacts.hub_cache import cached_ids, find_snapshot
-from headway.artifacts.hub_errors import RETRIED_STATUSES, hub_error
-from headway.artifacts.hub_files import WantedFiles, one_gguf_model, wanted_files
+from headway.artifacts.hub_cache import NO_TOKENIZER, cached_ids, find_snapshot, spelled_as_cached
+from headway.artifacts.hub_download import download_files, hub_files
+from headway.artifacts.hub_errors import Asked, hub_endpoint, hub_error, hub_response
+from headway.artifacts.hub_files import one_gguf_model, side_files, wanted_files
+from headway.artifacts.hub_token import find_token
 from headway.artifacts.progress import ProgressCallback
 from headway.artifacts.reference import nearest
 from headway.artifacts.registry import registry
+from headway.artifacts.resumable_download import RETRIED_STATUSES, wait
 from headway.errors import ArtifactError
 
 logger = logging.getLogger(__name__)
 TRIES: Final = 4
-MAX_WAIT_SECONDS: Final = 30.0
+INFO_SECONDS: Final = 15.0  # for connecting and for each pause in the answer
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+_NO_NETWORK: Final = frozenset({"hub_unreachable", "hub_unavailable", "hub_rate_limited"})
 T = TypeVar("T")
 
 
@@ -39,17 +40,43 @@ class HubModel:
 def hub_model(
     repo: str, revision: str | None, variant: str | None, cache: Path, *, progress: ProgressCallback | None = None
 ) -> HubModel:
-    """Find `repo` in `cache`, or download what a model needs of it.
+    """Find `repo` in `cache`, or download what a model needs of it and the cache lacks.
 
     `HF_ENDPOINT`, `HF_TOKEN` and `HF_HUB_OFFLINE` are honoured. A branch that is cached is not looked up again: `hf
     download` updates it. Raises ArtifactError.
     """
+    if (known := spelled_as_cached(repo, cache)) != repo:
+        logger.warning("%s is taken as %s, the spelling in the cache: letter case matters", repo, known)
+        repo = known
     cached = find_snapshot(repo, revision, variant, cache)
-    if cached is not None and (cached.lacks is None or (cached.lacks == "a tokenizer" and offline_variable(hub=True))):
+    if cached is not None and (cached.lacks is None or (cached.lacks == NO_TOKENIZER and offline_variable(hub=True))):
         return HubModel(_pick(cached.folder, variant), cached.commit)
     if (variable := offline_variable(hub=True)) is not None:
         raise _offline(repo, revision, cache, variable, None if cached is None else cached.lacks)
-    return _download(repo, revision, variant, cache, progress)
+    try:
+        return _download(repo, revision, variant, cache, progress)
+    except ArtifactError as error:
+        if cached is None or cached.lacks != NO_TOKENIZER or error.reason not in _NO_NETWORK:
+            raise
+        logger.warning("%s is used from the cache, without a tokenizer: %s", repo, error.message)
+        return HubModel(_pick(cached.folder, variant), cached.commit)
+
+
+def hub_small_files(
+    repo: str, revision: str | None, cache: Path, enough: Callable[[Path], bool], *, progress: ProgressCallback | None = None
+) -> Path:
+    """The snapshot folder of `repo` with what lies beside the weights: configuration, tokenizer, templates. A cached
+    snapshot is used as it is if it is `enough`. Raises ArtifactError."""
+    cached = find_snapshot(repo, revision, None, cache)
+    if cached is not None and enough(cached.folder):
+        return cached.folder
+    if (variable := offline_variable(hub=True)) is not None:
+        raise _offline(repo, revision, cache, variable, None if cached is None else "the files that are needed")
+    asked = Asked(repo, revision, find_token(), cache)
+    info = _repository(asked)
+    files = hub_files(info)
+    chosen = side_files({name: file.promised.nbytes for name, file in files.items()})
+    return download_files(asked, info.sha, [files[name] for name in chosen], progress=progress)
 
 
 def _pick(folder: Path, variant: str | None) -> Path:
@@ -78,44 +105,37 @@ def _offline(repo: str, revision: str | None, cache: Path, variable: str, lacks:
 def _download(
     repo: str, revision: str | None, variant: str | None, cache: Path, progress: ProgressCallback | None
 ) -> HubModel:
-    from huggingface_hub import HfApi, snapshot_download
+    asked = Asked(repo, revision, find_token(), cache)
+    info = _repository(asked)
+    if info.id and info.id != repo and info.id.lower() == repo.lower():
+        logger.warning("The hub calls %s %s; it is stored under that name", repo, info.id)
+        asked = replace(asked, repo=info.id)
+    files = hub_files(info)
+    wanted = wanted_files(asked.repo, {name: file.promised.nbytes for name, file in files.items()}, variant)
+    # Weights come last, so that complete weights mean a complete model.
+    chosen = [files[name] for name in (*wanted.side, *wanted.weights)]
+    return HubModel(_pick(download_files(asked, info.sha, chosen, progress=progress), variant), info.sha)
 
-    endpoint = os.environ.get("HF_ENDPOINT") or None
-    token = token_variable()
-    api = HfApi(endpoint=endpoint, token=token.value)
+
+def _repository(asked: Asked) -> Any:
+    """The `ModelInfo` of the repository, with the sizes and hashes of its files."""
+    from huggingface_hub import HfApi
+
+    api = HfApi(endpoint=hub_endpoint(), token=asked.token.value or False)
     info = _with_retries(
-        lambda: api.model_info(repo, revision=revision, files_metadata=True), repo, revision, token.source, cache
+        lambda: api.model_info(asked.repo, revision=asked.revision, files_metadata=True, timeout=INFO_SECONDS), asked
     )
-    sizes = {sibling.rfilename: sibling.size for sibling in info.siblings or ()}
-    wanted = wanted_files(repo, sizes, variant)
-    bars = _bar_class(repo, _total(wanted, sizes), progress)
-    folder = ""
-    for names in (wanted.side, wanted.weights):
-        if not names:
-            continue
-
-        def fetch(names: tuple[str, ...] = names) -> str:
-            exact = [glob.escape(name) for name in names]
-            return snapshot_download(
-                repo,
-                revision=revision,
-                cache_dir=cache,
-                allow_patterns=exact,
-                endpoint=endpoint,
-                token=token.value,
-                tqdm_class=bars,
-            )
-
-        folder = _with_retries(fetch, repo, revision, token.source, cache)
-    return HubModel(_pick(Path(folder), variant), info.sha or Path(folder).name)
+    if not isinstance(info.sha, str) or not _COMMIT.fullmatch(info.sha):
+        raise ArtifactError(
+            f"{asked.repo}: {hub_endpoint()} does not answer as a hub does: expected a commit of 40 hex digits, found {info.sha!r:.60}",
+            reason="hub_answer",
+            param="model",
+            fix="Check HF_ENDPOINT.",
+        )
+    return info
 
 
-def _total(wanted: WantedFiles, sizes: dict[str, int | None]) -> int | None:
-    parts = [sizes[name] for name in (*wanted.side, *wanted.weights)]
-    return sum(part for part in parts if part is not None) if None not in parts else None
-
-
-def _with_retries(call: Callable[[], T], repo: str, revision: str | None, token_source: str | None, cache: Path) -> T:
+def _with_retries(call: Callable[[], T], asked: Asked) -> T:
     """Call, repeating after 429 and 5xx with back-off or as long as `Retry-After` says."""
     import huggingface_hub.errors as hub_errors
 
@@ -123,62 +143,10 @@ def _with_retries(call: Callable[[], T], repo: str, revision: str | None, token_
     for attempt in range(1, TRIES + 1):
         try:
             return call()
-        except (OSError, transport, hub_errors.EntryNotFoundError, hub_errors.HFValidationError) as error:
-            status = getattr(getattr(error, "response", None), "status_code", None)
-            if status not in RETRIED_STATUSES or attempt == TRIES:
-                raise hub_error(error, repo, revision, token_source, cache) from None
-            stated = error.response.headers.get("retry-after", "")  # type: ignore[union-attr]
-            time.sleep(min(MAX_WAIT_SECONDS, float(stated) if stated.isdecimal() else 2.0 ** (attempt - 1)))
+        # ValueError: an answer that is no JSON, or JSON of another shape; KeyError and TypeError: as the second
+        except (OSError, ValueError, KeyError, TypeError, transport) as error:
+            answer = hub_response(error)
+            if answer is None or answer.status_code not in RETRIED_STATUSES or attempt == TRIES:
+                raise hub_error(error, asked) from None
+            wait(answer.headers.get("retry-after"), attempt)
     raise AssertionError("unreachable: the last attempt returns or raises")
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """`source` is the name of the variable or file it came from, for messages; the value is never shown."""
-
-    value: str | None
-    source: str | None
-
-
-def token_variable() -> Token:
-    """The hub token that the library would take, with where it came from; white space around it is cut with a warning."""
-    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
-        raw = os.environ.get(name)
-        if raw and raw.strip():
-            if raw != raw.strip():
-                logger.warning("The token in %s has white space around it, which was cut off.", name)
-            return Token(raw.strip(), name)
-    from huggingface_hub import get_token
-
-    value = get_token()
-    return Token(value, "the file of `hf auth login`" if value else None)
-
-
-def _bar_class(label: str, total: int | None, progress: ProgressCallback | None) -> type[Any]:
-    """A class that huggingface_hub takes for tqdm: its byte bars become calls of `progress`, nothing is printed.
-
-    Bars that count files (unit "it") are ignored; the byte bars of all files are added up.
-    """
-    tqdm: Any = importlib.import_module("tqdm.auto").tqdm
-    lock, done = threading.Lock(), [0]
-
-    class QuietBar(tqdm):  # type: ignore[misc]
-        def __init__(self, *arguments: Any, **options: Any):
-            self._counts_bytes = options.get("unit") == "B"
-            options.pop("name", None)
-            super().__init__(*arguments, **{**options, "disable": True})
-            self._add(options.get("initial") or 0)
-
-        def update(self, n: float | None = 1) -> bool | None:
-            self._add(n or 0)
-            return None
-
-        def _add(self, n: float) -> None:
-            if progress is None or not self._counts_bytes or not n:
-                return
-            with lock:
-                done[0] += int(n)
-                now = done[0] if total is None else min(done[0], total)
-                progress(label, now, total)
-
-    return QuietBar

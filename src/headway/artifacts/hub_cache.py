@@ -12,13 +12,19 @@ from pathlib import Path
 from typing import Final
 
 from headway.artifacts.folder_contents import tokenizer_files
+from headway.artifacts.gguf_files import read_gguf_model
 from headway.artifacts.hub_files import gguf_matching
 from headway.artifacts.safetensors_folder import read_weight_files
 from headway.errors import ArtifactError
 
+NO_TOKENIZER: Final = "a tokenizer"
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 # Reasons that mean "this was not downloaded to the end", as opposed to "this is damaged or unusable".
-_INCOMPLETE: Final = frozenset({"missing_shards", "no_weights", "dangling_link", "missing_file", "missing_config"})
+# Files of a wrong size count as incomplete, too: the hub knows the right size, so a start with a network replaces them.
+_INCOMPLETE: Final = frozenset(
+    {"missing_shards", "no_weights", "dangling_link", "missing_file", "missing_config", "truncated", "trailing_bytes", "empty_file",
+     "lfs_pointer", "html_page", "error_answer"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +36,16 @@ class CachedSnapshot:
     lacks: str | None
 
 
+def storage_folder(repo: str, cache: Path) -> Path:
+    return cache / f"models--{repo.replace('/', '--')}"
+
+
 def find_snapshot(repo: str, revision: str | None, variant: str | None, cache: Path) -> CachedSnapshot | None:
     """The cached snapshot of `repo` at `revision` (a commit, branch or tag; None = main), or None.
 
     Damaged weight files do not raise here; they are found again, and named, when the model is inspected.
     """
-    storage = cache / f"models--{repo.replace('/', '--')}"
+    storage = storage_folder(repo, cache)
     wanted = revision or "main"
     if _COMMIT.fullmatch(wanted):
         commit = wanted
@@ -57,7 +67,7 @@ def _lacks(folder: Path, variant: str | None) -> str | None:
     names = sorted(entry.name for entry in folder.iterdir() if entry.exists())
     ggufs = [name for name in names if name.endswith(".gguf")]
     if variant is not None or (ggufs and "config.json" not in names):
-        return None if gguf_matching(ggufs, variant) else f"a GGUF file{f' of {variant}' if variant else ''}"
+        return _lacks_gguf(folder, gguf_matching(ggufs, variant), variant)
     if "config.json" not in names:
         return "config.json"
     try:
@@ -65,7 +75,25 @@ def _lacks(folder: Path, variant: str | None) -> str | None:
     except ArtifactError as error:
         if error.reason in _INCOMPLETE:
             return error.message
-    return None if tokenizer_files(folder) is not None else "a tokenizer"
+    return None if tokenizer_files(folder) is not None else NO_TOKENIZER
+
+
+def _lacks_gguf(folder: Path, names: list[str], variant: str | None) -> str | None:
+    if not names:
+        return f"a GGUF file{f' of {variant}' if variant else ''}"
+    try:
+        read_gguf_model(folder / names[0])
+    except ArtifactError as error:
+        if error.reason in _INCOMPLETE:
+            return error.message
+    return None
+
+
+def spelled_as_cached(repo: str, cache: Path) -> str:
+    """`repo` in the letter case of the cache, which is the hub's: its names differ in more than case. `repo` itself if it is not there."""
+    if storage_folder(repo, cache).is_dir():
+        return repo
+    return next((known for known in cached_ids(cache) if known.lower() == repo.lower()), repo)
 
 
 def cached_ids(cache: Path) -> tuple[str, ...]:

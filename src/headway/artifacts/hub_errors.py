@@ -1,96 +1,133 @@
-"""What the hub answered -> one of our reasons, with what to do. The token's value never appears."""
+"""What the hub answered -> one of our reasons, with what to do: one table. The token's value never appears."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from headway.artifacts.hub_cache import cached_ids
+from headway.artifacts.hub_token import Token
 from headway.artifacts.reference import nearest
 from headway.artifacts.registry import registry
 from headway.errors import ArtifactError
 
-RETRIED_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked of the hub, for messages."""
+
+    repo: str
+    revision: str | None
+    token: Token
+    cache: Path
 
 
-def hub_error(
-    error: BaseException, repo: str, revision: str | None, token_source: str | None, cache: Path
-) -> ArtifactError:
-    """Translate an exception of huggingface_hub (or of the HTTP library below it)."""
-    kinds = {kind.__name__ for kind in type(error).__mro__}
-    status = _status(error)
-    used = (
-        f"the token from {token_source} was sent"
-        if token_source
-        else "no token was found (looked at HF_TOKEN, HUGGING_FACE_HUB_TOKEN, `hf auth login`)"
-    )
-    page = f"https://huggingface.co/{repo}"
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The first row that matches tells. `code` is the header X-Error-Code or X-Error-Message, `with_token` whether one was sent; None matches all."""
 
-    def refuse(reason: str, message: str, fix: str) -> ArtifactError:
-        return ArtifactError(f"{repo}: {message}", reason=reason, param="model", fix=fix)
+    reason: str
+    status: int | None
+    code: str | None
+    with_token: bool | None
+    says: str
+    fix: str
 
-    if "HFValidationError" in kinds:
-        return refuse("unknown_model", "this is no valid hub id", "Hub ids are owner/name.")
-    if "RevisionNotFoundError" in kinds:
-        return refuse(
-            "hub_revision_not_found",
-            f"the hub has no revision {revision or 'main'}",
-            f"See {page}/tree/main for its branches and tags.",
-        )
-    if status == 401:
-        fix = (
-            "Set HF_TOKEN to a valid token with read access, or log in with `hf auth login`."
-            if token_source is None
-            else "Make a new token at https://huggingface.co/settings/tokens."
-        )
-        return refuse(
-            "hub_unauthorized",
-            f"the hub answered 401: the repository is private or gated, or the name is wrong; {used}",
-            fix,
-        )
-    if "GatedRepoError" in kinds:
-        return refuse(
-            "hub_gated",
-            f"the hub answered {status}: access needs accepted terms; {used}",
-            f"Accept the terms at {page} with the account of the token.",
-        )
-    if status == 403:
-        return refuse(
-            "hub_forbidden", f"the hub answered 403; {used}", "Use a token with read access to this repository."
-        )
-    if status == 404 or ("EntryNotFoundError" in kinds and status is not None):
-        close = nearest(repo, (*cached_ids(cache), *registry()))
-        hint = (
-            f"Did you mean {close}?"
-            if close and close != repo
-            else f"Check the spelling at {page}; a private one needs a token ({used})."
-        )
-        return refuse("hub_not_found", "the hub answered 404: there is no such repository", hint)
-    if status == 429:
-        return refuse(
-            "hub_rate_limited",
-            "the hub answered 429 (too many requests), again and again",
-            "Wait, or send a token: limits are higher with one.",
-        )
-    if status is not None and status >= 500:
-        return refuse(
-            "hub_unavailable",
-            f"the hub answered {status}, again and again",
-            "Try later; see https://status.huggingface.co.",
-        )
-    return refuse(
+
+_TERMS = "Accept the terms at {page}"
+_NOT_FOUND = "the hub answered 404: there is no such repository, or it is private; {token}"
+_ANSWERS: Final = (
+    _Answer("hub_revision_not_found", None, "RevisionNotFound", None, "the hub has no revision {revision}",
+            "See {page}/tree/main for its branches and tags."),
+    _Answer("hub_file_not_found", None, "EntryNotFound", None,
+            "the hub lists a file that it does not have ({url})", "Try another revision, or tell the owner of the repository."),
+    _Answer("hub_gated", None, "GatedRepo", False, "the hub answered {status}: access needs accepted terms; {token}",
+            _TERMS + ", then set HF_TOKEN, also inside the container, to a token of that account."),
+    _Answer("hub_gated", None, "GatedRepo", True, "the hub answered {status}: access needs accepted terms; {token}",
+            _TERMS + " with the account of the token."),
+    _Answer("hub_disabled", None, "Access to this resource is disabled.", None,
+            "the hub answered {status}: the repository was disabled by the hub or its owner", "Choose another model."),
+    _Answer("hub_unauthorized", 401, None, False,
+            "the hub answered 401: the repository is private or gated, or the name is wrong; {token}",
+            "Set HF_TOKEN to a valid token with read access, also inside the container, or log in with `hf auth login`."),
+    _Answer("hub_token_refused", 401, None, True, "the hub answered 401: the token is wrong or has expired; {token}",
+            "Make a new token at https://huggingface.co/settings/tokens, or unset the variable if the model is public."),
+    _Answer("hub_forbidden", 403, None, None, "the hub answered 403; {token}",
+            "Use a token with read access to this repository."),
+    _Answer("hub_not_found", 404, None, None, _NOT_FOUND, "{spelling}"),
+    _Answer("hub_rate_limited", 429, None, None, "the hub answered 429 (too many requests), again and again; {token}",
+            "Wait, or send a token: limits are higher with one."),
+)  # fmt: skip
+
+
+def hub_refusal(status: int, headers: Mapping[str, str], url: str, asked: Asked) -> ArtifactError:
+    """The error for an answer of the hub with `status` (>= 400)."""
+    found = {name.lower(): value for name, value in headers.items()}
+    codes = (found.get("x-error-code"), found.get("x-error-message"))
+    for row in _ANSWERS:
+        if (
+            row.status in (None, status)
+            and (row.code is None or row.code in codes)
+            and row.with_token in (None, asked.token.value is not None)
+        ):
+            return _refuse(asked, row.reason, row.says, row.fix, status=status, url=url)
+    if status >= 500:
+        return _refuse(asked, "hub_unavailable", "the hub answered {status}, again and again",
+                       "Try later; see https://status.huggingface.co.", status=status)  # fmt: skip
+    return _refuse(asked, "hub_answer", "the hub answered {status} to {url}", "Check HF_ENDPOINT and proxies.",
+                   status=status, url=url)  # fmt: skip
+
+
+def hub_error(error: BaseException, asked: Asked) -> ArtifactError:
+    """Translate an exception of huggingface_hub, or of the HTTP library below it."""
+    if (answer := hub_response(error)) is not None:
+        return hub_refusal(answer.status_code, answer.headers, str(answer.url), asked)
+    if "HFValidationError" in {kind.__name__ for kind in type(error).__mro__}:
+        return _refuse(asked, "unknown_model", "this is no valid hub id", "Hub ids are owner/name.")
+    if isinstance(error, ValueError | KeyError | TypeError):
+        return _refuse(asked, "hub_answer", "{endpoint} does not answer as a hub does ({what})", "Check HF_ENDPOINT and proxies.",
+                       what=f"{type(error).__name__}: {str(error)[:200]}")  # fmt: skip
+    return _refuse(
+        asked,
         "hub_unreachable",
-        f"the hub cannot be reached ({type(error).__name__}: {str(error)[:300]})",
-        f"Check the network and HF_ENDPOINT, or bring the files: `hf download {repo}` into {cache}.",
+        "it is not in the cache {cache}, and the hub cannot be reached at {endpoint} ({what})",
+        "Check the network, the proxy variables and HF_ENDPOINT, or bring the files:"
+        " `hf download {repo}` where there is a network.",
+        what=f"{type(error).__name__}: {str(error)[:300]}",
     )
 
 
-def _status(error: BaseException) -> int | None:
-    """The HTTP status of the error or of what caused it."""
-    seen: Any = error
+def hub_response(error: BaseException | None) -> Any:
+    """The HTTP response that `error`, or what caused it, carries; None when nothing was answered."""
     for _ in range(5):
-        status = getattr(getattr(seen, "response", None), "status_code", None)
-        if isinstance(status, int):
-            return status
-        seen = getattr(seen, "__cause__", None)
+        response = getattr(error, "response", None)
+        if isinstance(getattr(response, "status_code", None), int):
+            return response
+        error = getattr(error, "__cause__", None)
     return None
+
+
+def hub_endpoint() -> str:
+    """`$HF_ENDPOINT` without its last slash, else the public hub."""
+    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+
+
+def _refuse(asked: Asked, reason: str, says: str, fix: str, **facts: Any) -> ArtifactError:
+    page = f"https://huggingface.co/{asked.repo}"
+    close = nearest(asked.repo, (*cached_ids(asked.cache), *registry()))
+    known = {
+        "repo": asked.repo,
+        "revision": asked.revision or "main",
+        "cache": asked.cache,
+        "page": page,
+        "endpoint": hub_endpoint(),
+        "token": asked.token.described(),
+        "spelling": f"Did you mean {close}?" if close and close != asked.repo else f"Check the spelling at {page}.",
+        **facts,
+    }
+    return ArtifactError(
+        f"{asked.repo}: {says.format_map(known)}", reason=reason, param="model", fix=fix.format_map(known)
+    )

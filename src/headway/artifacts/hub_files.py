@@ -27,25 +27,30 @@ class WantedFiles:
     weights: tuple[str, ...]
 
 
-def wanted_files(repo: str, sizes: Mapping[str, int | None], variant: str | None) -> WantedFiles:
-    """Choose from the files of a repository (name -> size in bytes, or None when the hub does not say).
-
-    Raises ArtifactError: `unsafe_weights`, `no_weights`, `ambiguous_model`.
-    """
+def side_files(sizes: Mapping[str, int | None]) -> tuple[str, ...]:
+    """The small files beside the weights: configuration, tokenizer, templates, licence."""
     side = [
         name
         for name in sizes
         if any(fnmatchcase(name, pattern) for pattern in SIDE_PATTERNS) and (sizes[name] or 0) <= MAX_SIDE_BYTES
     ]
-    side = [name for name in side if "/" not in name or fnmatchcase(name, "[0-9]_*/config.json")]
+    return tuple(sorted(name for name in side if "/" not in name or fnmatchcase(name, "[0-9]_*/config.json")))
+
+
+def wanted_files(repo: str, sizes: Mapping[str, int | None], variant: str | None) -> WantedFiles:
+    """Choose from the files of a repository (name -> size in bytes, or None when the hub does not say).
+
+    Raises ArtifactError: `unsafe_weights`, `no_weights`, `ambiguous_model`.
+    """
+    side = side_files(sizes)
     top = [name for name in sizes if "/" not in name]
     safetensors = sorted(name for name in top if name.endswith(".safetensors"))
     regular = [name for name in safetensors if not name.startswith("consolidated")] or safetensors
     ggufs = [name for name in top if name.endswith(".gguf")]
     if regular and variant is None:
-        return WantedFiles(tuple(sorted(side)), tuple(regular))
+        return WantedFiles(side, tuple(regular))
     if ggufs:
-        return WantedFiles(tuple(sorted(side)), tuple(_one_model(repo, ggufs, variant)))
+        return WantedFiles(side, tuple(_one_model(repo, ggufs, variant)))
     unsafe = sorted(name for name in top if name.endswith(_UNSAFE))
     if unsafe:
         raise ArtifactError(

@@ -32,4 +32,12 @@ def inspect(
             reason="not_a_model",
             param="model",
         )
-    return card_of_path(found.path, reference, revision=found.revision, licence=found.licence)
+    try:
+        return card_of_path(found.path, reference, revision=found.revision, licence=found.licence)
+    except OSError as error:  # a folder that cannot be listed, a link that leads in a circle, a disk that fails
+        raise ArtifactError(
+            f"{error.filename or found.path} cannot be read: {error.strerror or error}",
+            reason="unreadable_file",
+            param=str(found.path),
+            fix="Check path and permissions.",
+        ) from None

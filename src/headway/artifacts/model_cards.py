@@ -11,7 +11,7 @@ from headway.artifacts.card import ModelCard, TensorInfo
 from headway.artifacts.context_length import context_length
 from headway.artifacts.folder_contents import code_problems, dangling_links, has_chat_template, tokenizer_files
 from headway.artifacts.gguf_config import gguf_config
-from headway.artifacts.gguf_files import read_gguf_model
+from headway.artifacts.gguf_files import read_gguf_model, refuse_other_gguf
 from headway.artifacts.gguf_types import UNQUANTIZED
 from headway.artifacts.licence import licence_of_folder, licence_of_gguf
 from headway.artifacts.parameter_count import count_parameters
@@ -27,7 +27,8 @@ def card_of_path(path: Path, reference: str, *, revision: str | None = None, lic
     """
     if not path.is_dir() or path.name.endswith(".gguf"):  # a directory of that name is refused by the reader
         return _gguf_card(path, reference, revision, licence)
-    if not (path / "config.json").exists() and (single := gguf_of_folder(path)) is not None:
+    # A GGUF file carries its own configuration: a config.json beside it belongs to other weights.
+    if not _has_safetensors(path) and (single := gguf_of_folder(path)) is not None:
         return _gguf_card(single, reference, revision, licence)
     return _folder_card(path, reference, revision, licence)
 
@@ -47,6 +48,10 @@ def gguf_of_folder(folder: Path) -> Path | None:
             fix="Name the file instead of the folder.",
         )
     return folder / models[0] if models else None
+
+
+def _has_safetensors(folder: Path) -> bool:
+    return any(entry.name.endswith((".safetensors", ".safetensors.index.json")) for entry in folder.iterdir())
 
 
 def _dtype_bytes(tensors: Mapping[str, TensorInfo]) -> dict[str, int]:
@@ -117,15 +122,12 @@ def _names(config: Mapping[str, Any], problems: list[str]) -> tuple[str, str]:
 
 def _gguf_card(path: Path, reference: str, revision: str | None, licence: str | None) -> ModelCard:
     model = read_gguf_model(path)
+    refuse_other_gguf(path, model.metadata, model.tensors)
     spelled = gguf_config(model.metadata, model.tensors, str(path))
     dtype_bytes = _dtype_bytes(model.tensors)
     packed = [name for name in dtype_bytes if name not in UNQUANTIZED]
     quantization = {"quant_method": "gguf", "types": packed, "source": path.name} if packed else None
     problems = list(spelled.problems)
-    if model.metadata.get("general.type", "model") != "model":
-        problems.append(f"the file says it is of type {model.metadata['general.type']!r:.40}, not a model")
-    if not model.tensors:
-        problems.append("the file has no tensors, only a vocabulary")
     if model.trailing_bytes:
         problems.append(f"{model.trailing_bytes} bytes follow the last tensor and belong to nothing")
     tokenizer = "gguf" if isinstance(model.metadata.get("tokenizer.ggml.tokens"), list) else None

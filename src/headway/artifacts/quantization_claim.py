@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from headway.artifacts.bounded_json import read_json_object_if_present
 from headway.artifacts.card import ModelCard, TensorInfo
-from headway.errors import ConfigError
+from headway.errors import ArtifactError, ConfigError
 
 # Methods that only exist at run time, on top of an unquantized checkpoint.
 ONLINE_METHODS: Final = frozenset({"fp8", "int8"})
@@ -78,23 +78,40 @@ class QuantizationChoice:
     note: str | None = None
 
 
+def check_claim(card: ModelCard) -> None:
+    """Refuse a checkpoint whose tensors are not what its files claim: it would be read wrongly.
+
+    Raises ArtifactError (`quantization_mismatch`).
+    """
+    problems = [] if card.format == "gguf" else claim_problems(card.quantization, card.tensors)
+    if problems:
+        raise ArtifactError(
+            f"{card.path}: {problems[0]}",
+            reason="quantization_mismatch",
+            param="quantization",
+            fix="Use the configuration that belongs to these weights: one that says how packed tensors are packed, or without a"
+            " quantization section if the weights are plain.",
+        )
+
+
 def choose_quantization(card: ModelCard, flag: str | None) -> QuantizationChoice:
     """Bring the flag `--quantization` and the checkpoint together. No flag: the checkpoint decides.
 
     Raises ConfigError `unknown_quantization` or `quantization_conflict`.
     """
-    claim = card.quantization
+    claim: Mapping[str, Any] | None = card.quantization
+    if card.format == "gguf" and claim is None:  # a GGUF file of plain numbers is a GGUF file nevertheless
+        claim = {"quant_method": "gguf", "source": card.path.name}
     stored_name = None if claim is None else str(claim.get("quant_method"))
     stored = None if stored_name is None else METHOD_NAMES.get(stored_name, stored_name)
+    wanted = None if flag is None else METHOD_NAMES.get(flag)
+    source = str(card.path) if claim is None else f"{claim.get('source', card.path.name)} of {card.path}"
+    if flag is not None and wanted is None:
+        raise _unknown(flag, "the flag --quantization")
+    if stored_name is not None and stored_name not in METHOD_NAMES and flag is None:
+        raise _unknown(stored_name, source)
     if flag is None:
         return QuantizationChoice(stored)
-    wanted = METHOD_NAMES.get(flag)
-    if wanted is None:
-        raise ConfigError(
-            f"Unknown quantization method: {flag}. Must be one of {sorted(METHOD_NAMES)}",
-            reason="unknown_quantization",
-            param="quantization",
-        )
     if stored is None:
         if wanted not in ONLINE_METHODS:
             raise ConfigError(
@@ -105,7 +122,6 @@ def choose_quantization(card: ModelCard, flag: str | None) -> QuantizationChoice
             )
         return QuantizationChoice(wanted, online=True)
     if stored != wanted:
-        source = claim.get("source", card.path) if claim is not None else card.path
         raise ConfigError(
             f"Quantization method specified in the model config ({stored_name}, from {source}) does not match the"
             f" quantization method specified in the `quantization` argument ({flag})",
@@ -116,4 +132,12 @@ def choose_quantization(card: ModelCard, flag: str | None) -> QuantizationChoice
     same = flag == stored_name
     return QuantizationChoice(
         stored, note=None if same else f"--quantization {flag} read as {stored}, the format of the checkpoint"
+    )
+
+
+def _unknown(method: str, source: str) -> ConfigError:
+    return ConfigError(
+        f"Unknown quantization method: {method!r:.60} (from {source}). Known are {', '.join(sorted(METHOD_NAMES))}",
+        reason="unknown_quantization",
+        param="quantization",
     )

@@ -33,7 +33,7 @@ def parse_reference(text: str, *, revision: str | None = None, known: tuple[str,
 
     Hub ids are `owner/name[:variant][@revision]`. `known` are further names to suggest after a typing error.
 
-    Raises ArtifactError: `missing_file`, `unknown_model`, `revision_conflict`.
+    Raises ArtifactError: `missing_file`, `wrong_case`, `unknown_model`, `revision_conflict`.
     """
     text = text.strip()
     if not text or len(text) > MAX_REFERENCE or "\0" in text:
@@ -82,8 +82,16 @@ def nearest(name: str, known: tuple[str, ...]) -> str | None:
     return lowered[match[0]] if match else None
 
 
+def _wrong_case(text: str, right: str, why: str) -> ArtifactError:
+    return ArtifactError(
+        f"{text} does not exist, {right} does: {why}", reason="wrong_case", param="model", fix=f"Name {right}."
+    )
+
+
 def _unknown(text: str, known: tuple[str, ...]) -> ArtifactError:
     names = tuple(registry())
+    if (lowered := text.lower()) in names:
+        raise _wrong_case(text, lowered, "short names are written in small letters")
     close = nearest(text.partition("@")[0], (*names, *known))
     hint = f"Did you mean {close}?" if close else f"Short names are {', '.join(names)}."
     return ArtifactError(
@@ -94,7 +102,23 @@ def _unknown(text: str, known: tuple[str, ...]) -> ArtifactError:
     )
 
 
+def _in_other_case(path: Path) -> Path | None:
+    """The one path that exists and differs from `path` in letter case only, or None."""
+    if path.exists() or path == path.parent:
+        return path
+    parent = _in_other_case(path.parent)
+    if parent is None:
+        return None
+    try:
+        alike = [entry for entry in parent.iterdir() if entry.name.lower() == path.name.lower()]
+    except OSError:
+        return None
+    return alike[0] if len(alike) == 1 else None
+
+
 def _no_such_path(path: Path, text: str) -> ArtifactError:
+    if (right := _in_other_case(path)) is not None:
+        return _wrong_case(text, str(right), "upper and lower case letters differ in file names")
     parent = path.parent
     try:
         siblings = tuple(sorted(entry.name for entry in parent.iterdir())[:10_000])

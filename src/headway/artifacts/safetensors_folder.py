@@ -100,20 +100,27 @@ def _read_indexed(folder: Path, index: Path, present: list[str]) -> WeightFiles:
     missing = [shard for shard in sorted(by_shard) if not (folder / shard).is_file()]
     if missing:
         raise _missing(folder, missing, INDEX)
-    tensors: dict[str, TensorInfo] = {}
-    for shard, names in sorted(by_shard.items()):
-        stored = read_safetensors_header(folder / shard).tensors
-        absent = sorted(name for name in names if name not in stored)
+    headers = {shard: read_safetensors_header(folder / shard).tensors for shard in sorted(by_shard)}
+    for shard, stored in headers.items():
+        absent = sorted(name for name in by_shard[shard] if name not in stored)
         if absent:
-            raise ArtifactError(
-                f"{folder / shard} lacks {len(absent)} tensors that {INDEX} assigns to it, the first is {absent[0][:120]}",
-                reason="tensor_not_in_shard",
-                param=str(folder / shard),
-                fix="Shard and index belong to different exports; download both again.",
-            )
-        tensors.update((name, stored[name]) for name in names)
+            raise _not_in_shard(folder / shard, absent, headers)
+    # What the index does not list is part of the checkpoint nevertheless; where two shards have it, the index decides.
+    tensors = {name: tensor for stored in headers.values() for name, tensor in stored.items()}
+    tensors.update((name, headers[shard][name]) for shard, names in by_shard.items() for name in names)
     ignored = tuple(name for name in present if name not in by_shard)
     return WeightFiles(tuple(folder / shard for shard in sorted(by_shard)), tensors, ignored)
+
+
+def _not_in_shard(path: Path, absent: list[str], headers: Mapping[str, Mapping[str, TensorInfo]]) -> ArtifactError:
+    elsewhere = next((shard for shard, stored in headers.items() if absent[0] in stored), None)
+    place = f"which is in {elsewhere}" if elsewhere else "which is in none of the shards"
+    return ArtifactError(
+        f"{path} lacks {len(absent)} tensors that {INDEX} assigns to it, the first is {absent[0][:120]}, {place}",
+        reason="tensor_not_in_shard",
+        param=str(path),
+        fix="Shard and index belong to different exports; download both again.",
+    )
 
 
 def _missing(folder: Path, names: list[str], source: str) -> ArtifactError:

@@ -23,6 +23,7 @@ from headway.errors import ArtifactError, RequestError
 
 _log = logging.getLogger(__name__)
 MAX_TOKENIZER_BYTES: Final = 256 << 20  # the largest tokenizer.json known has 35 MB
+_LONG_TEXT: Final = 8192  # characters; `encode` holds Python's lock, `encode_batch_fast` lets others run, at the cost of a thread
 
 
 class Tokenizer:
@@ -74,7 +75,11 @@ class Tokenizer:
         Raises RequestError for text that is not valid Unicode (a lone surrogate).
         """
         try:
-            ids: list[int] = self.backend.encode(text, add_special_tokens=add_special_tokens).ids
+            ids: list[int]
+            if len(text) > _LONG_TEXT:
+                ids = self.backend.encode_batch_fast([text], add_special_tokens=add_special_tokens)[0].ids
+            else:
+                ids = self.backend.encode(text, add_special_tokens=add_special_tokens).ids
         except TypeError:
             if isinstance(text, str):
                 raise RequestError("The text holds a lone surrogate, which is no character; it cannot be encoded",

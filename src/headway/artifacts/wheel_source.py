@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from headway.artifacts.progress import ProgressCallback
-from headway.artifacts.resumable_download import DownloadFailed, download
+from headway.artifacts.resumable_download import DownloadFailed, Promised, download, http_client
 from headway.errors import ArtifactError
 
 RESOLVE_SECONDS: Final = 600
@@ -56,7 +56,8 @@ def obtain_wheel(requirement: str, folder: Path, *, label: str, progress: Progre
         return wheel
     part = folder / f"{link.file_name}.{(link.sha256 or 'unhashed')[:16]}.part"
     try:
-        download(link.url, part, label=label, sha256=link.sha256, progress=progress)
+        with http_client() as client:
+            download(client, link.url, part, Promised(sha256=link.sha256), label=label, progress=progress)
     except DownloadFailed as error:
         return _pip_download(requirement, folder, label, progress, error)
     part.replace(wheel)
@@ -108,7 +109,7 @@ def _pip_download(
                 if time.monotonic() > deadline:
                     process.kill()
                 if progress is not None:
-                    progress(label, _folder_bytes(Path(scratch)), None)
+                    progress(label, folder_bytes(Path(scratch)), None)
                 time.sleep(0.2)
         wheels = list(target.glob("*.whl")) if target.is_dir() else []
         if process.returncode != 0 or not wheels:
@@ -121,7 +122,8 @@ def _scratch_environment(scratch: str) -> dict[str, str]:
     return {**os.environ, "TMPDIR": scratch}
 
 
-def _folder_bytes(folder: Path) -> int:
+def folder_bytes(folder: Path) -> int:
+    """Bytes of all files under `folder`, 0 when it is not there."""
     total = 0
     for path in folder.rglob("*"):
         try:

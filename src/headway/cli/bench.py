@@ -90,9 +90,11 @@ def _throughput_async(arguments: dict[str, Any], prompts: list[Prompt], given: d
     from headway.bench.offline import run_async
     from headway.engine.arguments import engine_config
     from headway.engine.async_engine import AsyncEngine
+    from headway.engine.traced import traced
 
     async def run() -> Throughput:
-        engine = AsyncEngine(engine_config(given["model"], arguments))
+        config = engine_config(given["model"], arguments)
+        engine = AsyncEngine(config, traced(config))
         engine.start()
         try:
             await engine.ready()

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from headway.cli.server_client import ServerClient, server_url
+from headway.cli.trust import Trust, trust_options
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -39,12 +40,14 @@ def talk_options(command: C) -> C:
         )
     ):
         command = option(command)
-    return command
+    return trust_options(command)
 
 
-def open_talk(url: str | None, model: str | None, api_key: str | None, **sampling: Any) -> Talk:
+def open_talk(
+    url: str | None, model: str | None, api_key: str | None, cacert: str | None, cert: str | None, key: str | None, **sampling: Any
+) -> Talk:
     """Raises HeadwayError if no server answers."""
-    client = ServerClient(server_url(url), api_key, timeout=None)
+    client = ServerClient(server_url(url), api_key, timeout=None, trust=Trust(cacert, cert, key))
     given = {name: value for name, value in sampling.items() if value is not None}
     return Talk(client, model or client.model(), given)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 
 import click
@@ -21,8 +22,9 @@ _COMMANDS = {
     "complete": ("headway.cli.complete:complete_command", "Let a model that is served continue a text."),
     "inspect": ("headway.cli.inspect:inspect_command", "Show what a model is and whether it fits, from headers only."),
     "bench": ("headway.cli.bench:bench_group", "Measure throughput and latency."),
+    "shim": ("headway.cli.shim:shim_group", "Let `vllm` mean Headway in this environment."),
 }
-_NOT_BUILT = ("plan", "tune", "eval", "quantize", "doctor", "env", "shim", "run-batch", "collect-env", "launch")
+_NOT_BUILT = ("plan", "tune", "eval", "quantize", "doctor", "env", "run-batch", "collect-env", "launch")
 
 
 class _LazyGroup(click.Group):
@@ -50,9 +52,13 @@ def headway() -> None:
 
 
 def main() -> None:
+    run("headway", sys.argv[1:])
+
+
+def run(program: str, words: Sequence[str]) -> None:
     """Errors are one line with the fix. Exit codes: 0 done, 1 failed, 2 wrong use or not built, 130 interrupted."""
     try:
-        headway(prog_name="headway", standalone_mode=False)
+        headway(list(words), prog_name=program, standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:

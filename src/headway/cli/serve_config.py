@@ -16,7 +16,7 @@ from headway.engine.config import EngineConfig
 from headway.engine.flag import Flag
 from headway.engine.flags import ENGINE_FLAGS
 from headway.errors import ConfigError
-from headway.server.environment import idle_variables, unknown_variables
+from headway.server.environment import idle_variables, is_on, unknown_variables
 from headway.server.flags import SERVER_FLAGS
 from headway.server.settings import ServerSettings
 
@@ -120,8 +120,14 @@ def _server_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if key := environment.get("VLLM_API_KEY"):
         out["api_key"] = (key,)
-    if seconds := environment.get("VLLM_HTTP_TIMEOUT_KEEP_ALIVE"):
-        out["timeout_keep_alive"] = _number("VLLM_HTTP_TIMEOUT_KEEP_ALIVE", seconds)
+    for name, setting in (
+        ("VLLM_HTTP_TIMEOUT_KEEP_ALIVE", "timeout_keep_alive"),
+        ("VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS", "health_stall_seconds"),
+    ):
+        if seconds := environment.get(name):
+            out[setting] = _number(name, seconds)
+    if is_on(environment, "VLLM_TRACE_FUNCTION"):
+        out["trace_function"] = True
     return out
 
 

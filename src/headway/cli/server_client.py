@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 
+from headway.cli.trust import Trust
 from headway.errors import HeadwayError
 from headway.server.run_file import RunningServer, running_servers
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 _UNIX = "http+unix://"
 _CONNECT_SECONDS = 5.0
+_TRUST_FIX = "Name the authority of the server's certificate with --cacert or SSL_CERT_FILE, your own with --cert and --key."
 
 
 def server_url(given: str | None) -> str:
@@ -41,7 +44,9 @@ def listed(servers: list[RunningServer]) -> str:
 class ServerClient:
     """Calls to one server. `timeout` is in seconds between bytes; None waits for ever."""
 
-    def __init__(self, url: str, api_key: str | None = None, timeout: float | None = 10.0):
+    def __init__(
+        self, url: str, api_key: str | None = None, timeout: float | None = 10.0, trust: Trust | None = None
+    ):
         self.url = url
         unix = url.startswith(_UNIX)
         self._http = httpx.Client(
@@ -49,11 +54,13 @@ class ServerClient:
             transport=httpx.HTTPTransport(uds=url.removeprefix(_UNIX)) if unix else None,
             headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
             timeout=httpx.Timeout(timeout, connect=_CONNECT_SECONDS),
+            verify=(trust or Trust()).context() if url.startswith("https:") else False,
             trust_env=False,  # a proxy in the environment is not meant for servers of one's own
         )
 
     def get(self, path: str) -> httpx.Response:
-        """Any answer at all. Raises HeadwayError, reason `no_server`, when nothing answers."""
+        """Any answer at all. Raises HeadwayError: `no_server` when nothing answers, `certificate_refused` when it cannot
+        be trusted or wants a certificate."""
         try:
             return self._http.get(path)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -97,11 +104,23 @@ class ServerClient:
         return value
 
     def _no_answer(self, error: Exception) -> HeadwayError:
+        if (tls := _tls_error(error)) is not None:
+            return HeadwayError(f"No trusted connection to {self.url}: {tls}", reason="certificate_refused", fix=_TRUST_FIX)
         return HeadwayError(
             f"No answer from {self.url} ({type(error).__name__})",
             reason="no_server",
             fix="Start a server with `headway serve`, or give its address with --url.",
         )
+
+
+def _tls_error(error: Exception) -> str | None:
+    """What OpenSSL said, if the connection failed because of it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return getattr(cause, "verify_message", None) or cause.reason or str(cause)
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def _refusal(body: dict[str, Any], otherwise: str = "The server refused") -> HeadwayError:

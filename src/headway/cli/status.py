@@ -11,6 +11,7 @@ import click
 import psutil
 
 from headway.cli.server_client import ServerClient, server_url
+from headway.cli.trust import Trust, trust_options
 from headway.cli.wait import readiness
 from headway.errors import HeadwayError
 from headway.server.run_file import RunningServer, running_servers
@@ -40,13 +41,13 @@ class ServerStatus:
     rss_bytes: int | None = None
 
 
-def server_status(url: str, note: RunningServer | None = None) -> ServerStatus:
+def server_status(url: str, note: RunningServer | None = None, trust: Trust | None = None) -> ServerStatus:
     """Ask the server; never raises because of what it answers."""
-    client = ServerClient(url, timeout=5.0)
+    client = ServerClient(url, timeout=5.0, trust=trust)
     health = readiness(client)
     known: dict[str, str] = {}
     gauges: dict[str, float] = {}
-    if health.state != "unreachable":
+    if health.state not in ("unreachable", "untrusted"):
         known = _json(client, "/version")
         gauges = _gauges(client)
     process = _process(note)
@@ -65,13 +66,15 @@ def server_status(url: str, note: RunningServer | None = None) -> ServerStatus:
 
 @click.command("status")
 @click.option("--url", help="One server, here or elsewhere.")
+@trust_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
-def status_command(url: str | None, as_json: bool) -> None:
+def status_command(url: str | None, cacert: str | None, cert: str | None, key: str | None, as_json: bool) -> None:
     """Show the servers that run on this machine. Exits with 1 if there is none."""
+    trust = Trust(cacert, cert, key)
     if url is not None:
-        found = [server_status(server_url(url))]
+        found = [server_status(server_url(url), trust=trust)]
     else:
-        found = [server_status(note.url, note) for note in running_servers()]
+        found = [server_status(note.url, note, trust) for note in running_servers()]
     if as_json:
         click.echo(json.dumps([asdict(status) for status in found], indent=2))
     else:
@@ -81,8 +84,8 @@ def status_command(url: str | None, as_json: bool) -> None:
         raise HeadwayError(
             "No server of this user runs here", reason="no_server", fix="Start one with `headway serve`."
         )
-    if url is not None and found[0].state == "unreachable":
-        raise HeadwayError(f"No answer from {found[0].url}", reason="no_server")
+    if url is not None and found[0].state in ("unreachable", "untrusted"):
+        raise HeadwayError(found[0].reason or f"No answer from {found[0].url}", reason="no_server")
 
 
 def status_lines(status: ServerStatus) -> list[str]:

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from headway.cli.server_client import ServerClient, server_url
+from headway.cli.trust import Trust, trust_options
 from headway.errors import HeadwayError
 
 _POLL_SECONDS = 0.2
@@ -18,7 +19,8 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """`state`: unreachable, loading, ok, stopping, dead, stopped, or "status N" for an answer without JSON."""
+    """`state`: unreachable, untrusted, loading, ok, stalled, stopping, dead, stopped, or "status N" for an answer without
+    JSON."""
 
     state: str
     stage: str = ""
@@ -27,14 +29,16 @@ class Readiness:
 
     @property
     def is_final(self) -> bool:
-        return self.state in ("ok", "dead", "stopped", "stopping")
+        return self.state in ("ok", "untrusted", "dead", "stopped", "stopping")
 
 
 def readiness(client: ServerClient) -> Readiness:
     """What /health says. An empty 200, as stock vLLM gives, is ok."""
     try:
         response = client.get("/health")
-    except HeadwayError:
+    except HeadwayError as error:
+        if error.reason == "certificate_refused":
+            return Readiness("untrusted", reason=error.message)
         return Readiness("unreachable")
     try:
         body = response.json()
@@ -73,10 +77,13 @@ def wait_until_ready(
 @click.command("wait")
 @click.argument("url", required=False)
 @click.option("--timeout", default=600.0, show_default=True, help="Seconds to wait.")
+@trust_options
 @click.option("--json", "as_json", is_flag=True, help="Print the final state as one JSON object.")
-def wait_command(url: str | None, timeout: float, as_json: bool) -> None:
+def wait_command(
+    url: str | None, timeout: float, cacert: str | None, cert: str | None, key: str | None, as_json: bool
+) -> None:
     """Wait until the server at URL is ready; show how far it is. Exits with 1 if it does not become ready."""
-    client = ServerClient(server_url(url))
+    client = ServerClient(server_url(url), trust=Trust(cacert, cert, key))
     console = Console(stderr=True)
     with console.status(f"waiting for {client.url}") as status:
         stage = ""

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
 from headway.artifacts.card import ModelCard
@@ -31,12 +31,18 @@ _LONG_TEXT = 4096  # characters; longer texts are tokenized off the event loop
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """`stage`: resolving, inspecting, loading, warming, ready, dead or stopped. `steps` grows while the engine works."""
+    """`stage`: resolving, inspecting, loading, warming, ready, dead or stopped. `steps` grows while the engine works.
+
+    `requests` have been taken and have not ended; of their sequences, as of the last step, some run and some wait.
+    """
 
     stage: str
     progress: float
     error: str | None
     steps: int
+    requests: int = 0
+    running: int = 0
+    waiting: int = 0
 
 
 class _Listener:
@@ -61,7 +67,7 @@ class AsyncEngine:
         self._listeners: dict[str, _Listener] = {}
         self._lock = threading.Lock()  # guards _listeners
         self._ready = threading.Event()  # also set when loading failed
-        self._thread = threading.Thread(target=self._run, name="EngineCore", daemon=True)
+        self._thread = threading.Thread(target=self._observed, name="EngineCore", daemon=True)
 
     # ---- life ------------------------------------------------------------------------------------------------------
 
@@ -85,7 +91,13 @@ class AsyncEngine:
 
     @property
     def status(self) -> EngineStatus:
-        return EngineStatus(self._stage, self._progress, self._error, self._loaded.core.steps if self._loaded else 0)
+        if self._loaded is None:
+            return EngineStatus(self._stage, self._progress, self._error, 0)
+        core = self._loaded.core
+        return EngineStatus(
+            self._stage, self._progress, self._error, core.steps,
+            len(self._listeners), len(core.scheduler.running), len(core.scheduler.waiting),
+        )  # fmt: skip
 
     @property
     def is_ready(self) -> bool:
@@ -135,6 +147,7 @@ class AsyncEngine:
         prompt_text: str | None = None,
         priority: int = 0,
         cache_salt: str | None = None,
+        trace_headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[RequestOutput]:
         """Outputs of one request as they come, in the manner of `params.output_kind`.
 
@@ -150,6 +163,7 @@ class AsyncEngine:
             request_id, prompt, params, loaded.limits, loaded.tokenizer, loaded.core.scheduler.kv,
             prompt=prompt_text, priority=priority, cache_salt=cache_salt,
         )  # fmt: skip
+        request.trace_headers = trace_headers or {}
         listener = self._enlist(request)
         self._commands.put(request)
         finished = False
@@ -205,6 +219,10 @@ class AsyncEngine:
 
     # ---- the thread ------------------------------------------------------------------------------------------------
 
+    def _observed(self) -> None:
+        with self.observers.around_thread():
+            self._run()
+
     def _run(self) -> None:
         try:
             self._loaded = load_engine(self.config, self._on_stage, self.observers)
@@ -213,7 +231,7 @@ class AsyncEngine:
             self._serve(self._loaded)
             self._end("stopped", "the engine was shut down")
         except HeadwayError as error:  # whoever started the engine reads it in `status`
-            self._end("dead", error.message)
+            self._end("dead", f"{error.message} [{error.reason}]")
         except BaseException as error:
             _log.exception("engine core died")
             self._end("dead", f"{type(error).__name__}: {error}")

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headway.engine.load_format import check_load_format
 from headway.errors import ConfigError
+from headway.models.implementation import IMPLEMENTATIONS, Implementation
 
 CHOICES = {
     "dtype": ("auto", "half", "float16", "bfloat16", "float", "float32"),
     "logprobs_mode": ("raw_logprobs", "raw_logits", "processed_logprobs", "processed_logits"),
+    "model_impl": IMPLEMENTATIONS,
     "scheduling_policy": ("fcfs", "priority"),
+    "tokenizer_mode": ("auto", "hf", "slow"),
 }
 
 
@@ -22,7 +26,15 @@ class EngineConfig:
     model: str
     # model
     tokenizer: str | None = None
+    tokenizer_mode: str = "auto"
+    tokenizer_revision: str | None = None
     revision: str | None = None
+    download_dir: str | None = None
+    load_format: str = "auto"
+    model_impl: Implementation = "auto"
+    hf_config_path: str | None = None
+    hf_overrides: Mapping[str, Any] = field(default_factory=dict)
+    disable_sliding_window: bool = False
     dtype: str = "auto"
     quantization: str | None = None
     max_model_len: int | None = None  # -1 = the longest that fits the KV cache
@@ -32,6 +44,7 @@ class EngineConfig:
     override_generation_config: Mapping[str, Any] = field(default_factory=dict)
     max_logprobs: int = 20
     logprobs_mode: str = "raw_logprobs"
+    batch_invariant: bool = False
     accept_licence: tuple[str, ...] = ()
     # cache
     block_size: int = 16
@@ -50,6 +63,7 @@ class EngineConfig:
     # watching
     disable_log_stats: bool = False
     log_stats_interval: float = 10.0
+    otlp_traces_endpoint: str | None = None
 
     def __post_init__(self) -> None:
         for name, lowest in (
@@ -76,6 +90,11 @@ class EngineConfig:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}", param=name)
+
+        check_load_format(self.load_format)
+        for name in ("hf_overrides", "override_generation_config"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise ConfigError(f"{name} must be a JSON object, got {type(getattr(self, name)).__name__}", param=name)
 
     @property
     def name(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from headway.artifacts.tokenizer import Tokenizer
@@ -26,6 +27,7 @@ class Observers:
 
     on_step: Callable[[StepStats], None] = lambda stats: None
     on_request: Callable[[RequestStats], None] = lambda stats: None
+    around_thread: Callable[[], AbstractContextManager[None]] = nullcontext  # entered around all work of AsyncEngine's thread
 
 
 class EngineCore:
@@ -84,6 +86,8 @@ class EngineCore:
             if self.scheduler.has_work and plan.preemptions == 0:
                 raise RuntimeError(self._stuck())
             return []
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("step %d: %s", self.steps, plan)
         try:
             result = self.runner.execute(plan)
             for chunk, rows in result.prompt_logprobs:
@@ -237,4 +241,9 @@ def _request_stats(sequence: Sequence) -> RequestStats:
         time_per_output_token=decode / steps if steps > 0 else None,
         last_of_request=is_last,
         longest_generation_tokens=max(s.num_output for s in siblings) if is_last else 0,
+        all_generation_tokens=sum(s.num_output for s in siblings) if is_last else 0,
+        request_id=sequence.request.id,
+        temperature=sequence.params.temperature,
+        top_p=sequence.params.top_p,
+        trace_headers=sequence.request.trace_headers,
     )

@@ -2,40 +2,56 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from headway.artifacts.bounded_json import read_json_object
 from headway.artifacts.card import ModelCard
 from headway.engine.config import EngineConfig
-from headway.errors import ConfigError
+from headway.engine.sampling_params import SamplingParams
+from headway.errors import ArtifactError, ConfigError, RequestError
 
 _USED = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
+_FILE = "generation_config.json"
+
+
+def generation_config(config: EngineConfig, card: ModelCard) -> Mapping[str, Any]:
+    """generation_config.json of the model (`--generation-config auto`), of another folder, or of the model without its
+    sampling defaults (`vllm`); `--override-generation-config` wins. Raises ConfigError (`generation_config_unreadable`)."""
+    if config.generation_config == "auto":
+        found = card.generation_config
+    elif config.generation_config == "vllm":
+        found = {name: value for name, value in card.generation_config.items() if name.endswith("_token_id")}
+    else:
+        found = _read(Path(config.generation_config).expanduser())
+    return {**found, **config.override_generation_config}
 
 
 def default_sampling(config: EngineConfig, card: ModelCard) -> dict[str, Any]:
-    """What unset request parameters mean: from generation_config.json (`--generation-config auto`), another folder, or
-    nothing (`vllm`); `--override-generation-config` wins. `max_new_tokens` becomes the cap `max_tokens`.
-    """
-    found: Mapping[str, Any] = {}
-    if config.generation_config == "auto":
-        found = card.generation_config
-    elif config.generation_config != "vllm":
-        found = _read(Path(config.generation_config))
-    found = {**found, **config.override_generation_config}
+    """What unset request parameters mean; `max_new_tokens` becomes the cap `max_tokens`. `card` has the generation config
+    that was chosen. Raises ConfigError (`generation_config_invalid`) for values that no request could have."""
+    found = card.generation_config
     out = {name: found[name] for name in _USED if found.get(name) is not None}
     if found.get("max_new_tokens") is not None:
         out["max_tokens"] = found["max_new_tokens"]
+    try:
+        SamplingParams(**out)
+    except (RequestError, TypeError, ValueError) as error:
+        source = "of the model" if config.generation_config in ("auto", "vllm") else f"at {config.generation_config}"
+        raise ConfigError(
+            f"the sampling defaults in {_FILE} {source} cannot be used: {error}", reason="generation_config_invalid",
+            param="generation_config", fix="Correct the file, replace the value with --override-generation-config, or use --generation-config vllm.",
+        ) from error  # fmt: skip
     return out
 
 
-def _read(folder: Path) -> Mapping[str, Any]:
-    path = folder / "generation_config.json"
+def _read(place: Path) -> Mapping[str, Any]:
+    path = place / _FILE if place.is_dir() else place
     try:
-        data = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"--generation-config: {path} cannot be read ({error})", param="generation_config") from error
-    if not isinstance(data, dict):
-        raise ConfigError(f"--generation-config: {path} must hold a JSON object", param="generation_config")
-    return data
+        return read_json_object(path)
+    except ArtifactError as error:
+        raise ConfigError(
+            f"--generation-config {place}: {error.message}", reason="generation_config_unreadable", param="generation_config",
+            fix=f"Give a folder with {_FILE}, the file itself, auto or vllm.",
+        ) from error  # fmt: skip

@@ -10,8 +10,16 @@ M, C, S, L = "Model", "Cache", "Scheduler", "Logs and metrics"
 
 BUILT_FLAGS: tuple[Flag, ...] = (
     # model
-    Flag("tokenizer", "text", None, "Folder, tokenizer.json or GGUF file with the tokenizer, if not the model's own.", M),
+    Flag("tokenizer", "text", None, "Folder, tokenizer.json, GGUF file, hub id or short name of the tokenizer, if not the model's own.", M),
+    Flag("tokenizer-mode", "text", "auto", "Kind of tokenizer; there is one of each, so slow means the same.", M, choices=CHOICES["tokenizer_mode"]),
+    Flag("tokenizer-revision", "text", None, "Branch, tag or commit of a tokenizer from the hub.", M),
     Flag("revision", "text", None, "Branch, tag or commit of a model from the hub.", M),
+    Flag("download-dir", "text", None, "Folder for downloads instead of the usual caches.", M),
+    Flag("load-format", "text", "auto", "Kind of weight files: auto, safetensors, gguf, or dummy = random weights of that shape, for measuring.", M),
+    Flag("model-impl", "text", "auto", "Who runs the model: auto = Headway where it knows the architecture, else transformers; vllm = Headway only.", M, choices=CHOICES["model_impl"]),
+    Flag("hf-config-path", "text", None, "Folder, file, hub id or short name of the config.json to use instead of the model's.", M),
+    Flag("hf-overrides", "json", {}, "Values that replace those of config.json, object merged into object.", M),
+    Flag("disable-sliding-window", "bool", False, "Cut the context to the sliding window, so that no window is needed.", M),
     Flag("dtype", "text", "auto", "Data type of weights and computation; auto = bfloat16 for half and quantized weights.", M, choices=CHOICES["dtype"]),
     Flag("quantization", "text", None, "Weight format; must agree with the checkpoint, which decides when this is absent.", M, aliases=("-q",)),
     Flag(
@@ -20,10 +28,11 @@ BUILT_FLAGS: tuple[Flag, ...] = (
     ),
     Flag("seed", "int", 0, "Seed of everything random that has no seed of its own.", M),
     Flag("served-model-name", "words", (), "Name or names under which the API knows the model; answers carry the first.", M),
-    Flag("generation-config", "text", "auto", "Where sampling defaults come from: auto = the model, vllm = neutral values, or a folder.", M),
+    Flag("generation-config", "text", "auto", "Where sampling defaults come from: auto = the model, vllm = neutral values, or a folder or file.", M),
     Flag("override-generation-config", "json", {}, "Sampling defaults that replace those of the model.", M),
     Flag("max-logprobs", "int", 20, "Most alternatives a request may ask for; -1 = the whole vocabulary.", M),
     Flag("logprobs-mode", "text", "raw_logprobs", "Which numbers log-probabilities are.", M, choices=CHOICES["logprobs_mode"]),
+    Flag("batch-invariant", "bool", False, "The same request gets the same bits whatever runs beside it; slower.", M),
     Flag("accept-licence", "texts", (), "Word of a licence that has to be accepted before a download, such as gemma.", M),
     # cache
     Flag("block-size", "int", 16, "Tokens in one block of the KV cache.", C),
@@ -45,6 +54,7 @@ BUILT_FLAGS: tuple[Flag, ...] = (
     # logs
     Flag("disable-log-stats", "bool", False, "No statistics line every 10 seconds.", L),
     Flag("log-stats-interval", "float", 10.0, "Seconds between statistics lines (VLLM_LOG_STATS_INTERVAL).", L),
+    Flag("otlp-traces-endpoint", "text", None, "OTLP collector for a span of each request; needs pip install 'headway[otel]'.", L),
 )  # fmt: skip
 
 ENGINE_FLAGS: tuple[Flag, ...] = (*BUILT_FLAGS, *LATER_FLAGS)

@@ -17,6 +17,7 @@ from headway.engine.core import Observers
 from headway.engine.loading import load_engine
 from headway.engine.outputs import OutputKind, RequestOutput
 from headway.engine.sampling_params import SamplingParams
+from headway.engine.traced import traced
 from headway.errors import NotBuiltError, RequestError
 from headway.wire.messages import plain_messages
 from headway.wire.template_variables import template_variables
@@ -36,7 +37,7 @@ class LLM:
 
     def __init__(self, model: str | os.PathLike[str], *, observers: Observers | None = None, **arguments: Any):
         self.config = engine_config(model, arguments)
-        self._engine = load_engine(self.config, observers=observers)
+        self._engine = load_engine(self.config, observers=traced(self.config, observers))
         self._ids = itertools.count()
 
     def __getattr__(self, name: str) -> Any:

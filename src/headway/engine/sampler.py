@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from headway.engine.draws import stream, uniform
 from headway.engine.logits_processing import narrow, penalise, restrict
 from headway.engine.sampling_batch import SamplingBatch
 from headway.engine.sequence import Sequence
@@ -34,13 +35,13 @@ class Sampler:
     inverse of the cumulative distribution: the same distribution as vLLM's exponential race, whose 49k random numbers
     per row cost 30 ms at batch 32 on two cores (docs/lab.md).
 
-    A sequence with a seed draws from a generator of its own, so that what else runs in the batch does not matter.
+    Where the uniform numbers come from: `draws`. What else runs in the batch never decides them.
     """
 
     def __init__(self, vocab_size: int, *, seed: int = 0, logprobs_mode: str = "raw_logprobs"):
         self.vocab_size = vocab_size
         self.mode = logprobs_mode
-        self._generator = torch.Generator().manual_seed(seed)
+        self.seed = seed
         self._batch: SamplingBatch | None = None
 
     @torch.inference_mode()
@@ -73,15 +74,17 @@ class Sampler:
         which the cumulative probability exceeds u; in float64, so that rare tokens keep their share."""
         logits.div_(batch.temperature)
         narrow(logits, batch)
-        uniform = torch.rand(logits.shape[0], dtype=torch.float64, generator=self._generator)
-        for i in batch.seeded:
-            uniform[i] = torch.rand(1, dtype=torch.float64, generator=_own_generator(batch.sequences[i]))[0]
+        numbers = [0.0 if s.params.greedy else self._uniform(s) for s in batch.sequences]
         probs = logits.softmax(-1)
         cumulative = probs.cumsum(-1, dtype=torch.float64)
-        at = torch.searchsorted(cumulative, (uniform * cumulative[:, -1]).unsqueeze(1), right=True).clamp_max_(logits.shape[1] - 1)
+        targets = torch.tensor(numbers, dtype=torch.float64) * cumulative[:, -1]
+        at = torch.searchsorted(cumulative, targets.unsqueeze(1), right=True).clamp_max_(logits.shape[1] - 1)
         # u may round up to the total, and the search then runs past the last token that can be drawn.
         at = torch.where(probs.gather(1, at) > 0, at, best.unsqueeze(1)).squeeze(1)
         return torch.where(batch.greedy, best, at)
+
+    def _uniform(self, sequence: Sequence) -> float:
+        return uniform(stream(self.seed, sequence.params.seed, sequence.order), sequence.num_output)
 
     def _logprobs(self, rows: torch.Tensor, batch: SamplingBatch, tokens: torch.Tensor) -> list[list[RankedLogprob]]:
         table = rows if self.mode.endswith("logits") else rows.log_softmax(-1)
@@ -94,13 +97,6 @@ class Sampler:
 
 def _no_choice(top: torch.Tensor) -> str:
     return FORBIDDEN if float(top) == float("-inf") else NOT_FINITE
-
-
-def _own_generator(sequence: Sequence) -> torch.Generator:
-    if sequence.generator is None:
-        seed = sequence.params.seed or 0
-        sequence.generator = torch.Generator().manual_seed(seed % 2**63)
-    return sequence.generator
 
 
 def rank_rows(

@@ -46,7 +46,6 @@ class SamplingBatch:
     bad_words_rows: list[int]
     min_tokens_rows: list[int]
     penalised: list[int]
-    seeded: list[int]
     logprob_rows: list[int]
     frequency: torch.Tensor | None = None  # [P, 1] of the penalised rows
     presence: torch.Tensor | None = None
@@ -85,7 +84,6 @@ class SamplingBatch:
             bad_words_rows=rows_where([bool(p.bad_words_ids) for p in params]),
             min_tokens_rows=rows_where([p.min_tokens > 0 for p in params]),
             penalised=penalised,
-            seeded=rows_where([d and p.seed is not None for p, d in zip(params, drawn, strict=True)]),
             logprob_rows=rows_where([p.logprobs is not None or bool(p.logprob_token_ids) for p in params]),
             frequency=column([params[i].frequency_penalty for i in penalised]) if penalised else None,
             presence=column([params[i].presence_penalty for i in penalised]) if penalised else None,

@@ -180,7 +180,7 @@ class Scheduler:
         sequence.status = Status.FINISHED
         sequence.finish_reason = reason
         sequence.stop_reason = stop_reason
-        sequence.generator = sequence.output_counts = sequence.prompt_mask = None
+        sequence.output_counts = sequence.prompt_mask = None
         sequence.hashes.clear()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -39,6 +40,7 @@ class Request:
     prompt: str | None = None
     priority: int = 0
     cache_salt: str | None = None
+    trace_headers: Mapping[str, str] = field(default_factory=dict)  # of the caller, for the span of the request
     sequences: list[Sequence] = field(default_factory=list)
 
 
@@ -69,7 +71,6 @@ class Sequence:
     error: str | None = None
     preemptions: int = 0
     times: Times = field(default_factory=Times)
-    generator: torch.Generator | None = None
     output_counts: torch.Tensor | None = None  # [vocab] float32, how often each token was generated; only with penalties
     prompt_mask: torch.Tensor | None = None  # [vocab] bool, tokens of the prompt; only with repetition_penalty
 

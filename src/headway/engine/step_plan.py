@@ -28,6 +28,11 @@ class StepPlan:
     prefix_hits: int = 0
     new_cached_tokens: int = 0  # prompt tokens that sequences admitted for the first time found in the cache
 
+    def __str__(self) -> str:
+        """For the debug trace: who computes which positions, in the order of the plan; * where a token is sampled."""
+        shares = (f"{c.sequence.request.id}.{c.sequence.index}[{c.start}:{c.start + c.count}]{'*' * c.samples}" for c in self.chunks)
+        return f"{self.num_tokens} tokens, {self.preemptions} preempted: {' '.join(shares)}"
+
     @property
     def num_tokens(self) -> int:
         return sum(c.count for c in self.chunks)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 
 from headway.kernels.batch import ForwardBatch
 from headway.kernels.paged_kv import PagedKV
+
+Activation = Literal["silu", "gelu", "gelu_tanh", "relu"]
 
 
 class PackedLinear(Protocol):
@@ -38,6 +40,13 @@ class Kernels:
     norm_heads: Callable[[torch.Tensor, torch.Tensor, float], None]
     """x_ [T, heads, D] (strided is fine), weight [heads, D], epsilon: `rms_norm` of every head, in place."""
 
+    layer_norm: Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None, float], torch.Tensor]
+    """x [..., n], weight [n], bias [n] or None, epsilon -> (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias in
+    the dtype of x, rounded once."""
+
+    layer_norm_heads: Callable[[torch.Tensor, torch.Tensor, float], None]
+    """x_ [T, heads, D] (strided is fine), weight [heads, D], epsilon: `layer_norm` of every head without a bias, in place."""
+
     rotate: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]
     """x_ [T, heads, D] (strided is fine), cos and sin [T, 1, D]: rotates in place, pairing element i with i + D/2.
     `sin` carries the sign: its first half is negative."""
@@ -48,12 +57,19 @@ class Kernels:
     gelu_tanh_gate: Callable[[torch.Tensor], torch.Tensor]
     """[T, 2n] -> gelu(gate, tanh form) * up, [T, n]."""
 
+    activations: Mapping[Activation, Callable[[torch.Tensor], torch.Tensor]]
+    """[T, n] -> [T, n], element by element; gelu is the exact one, by the error function."""
+
+    elementwise: Callable[[Callable[[torch.Tensor], torch.Tensor], torch.Tensor], torch.Tensor]
+    """function, x -> function(x), where the function treats every element alike (cos, tanh). A backend may cut x up."""
+
     plan: Callable[[ForwardBatch, PagedKV, int, frozenset[int | None]], Any]
     """batch, kv, H, windows (None = unlimited) -> what `store` and `attend` need, made once for all layers of a step."""
 
     store: Callable[[torch.Tensor, PagedKV, int, Any], None]
     """kv rows [T, 2K, D] (keys, then values; strided is fine), kv_, layer, plan: writes them to their slots."""
 
-    attend: Callable[[torch.Tensor, PagedKV, int, Any, int | None, float], torch.Tensor]
-    """query [T, H, D] (strided is fine), kv, layer, plan, window, scale -> [T, H * D]. A token at position p sees
-    positions max(0, p - window + 1) .. p of its own sequence; softmax in float32. Query head h reads key head h // (H/K)."""
+    attend: Callable[[torch.Tensor, PagedKV, int, Any, int | None, float, float | None], torch.Tensor]
+    """query [T, H, D] (strided is fine), kv, layer, plan, window, scale, softcap -> [T, H * D]. A token at position p sees
+    positions max(0, p - window + 1) .. p of its own sequence; softmax in float32. Query head h reads key head h // (H/K).
+    With a softcap c, scores (scaled, before the mask) become c * tanh(scores / c) (Gemma 2)."""

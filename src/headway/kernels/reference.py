@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
 from headway.kernels.batch import ForwardBatch
-from headway.kernels.interface import Kernels, PackedLinear
+from headway.kernels.interface import Activation, Kernels, PackedLinear
 from headway.kernels.paged_kv import PagedKV
 
 
@@ -43,6 +46,17 @@ def norm_heads(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> None:
     x.copy_(rms_norm(x, weight, epsilon))
 
 
+def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, epsilon: float) -> torch.Tensor:
+    wide = x.float()
+    centred = wide - wide.mean(-1, keepdim=True)
+    normed = centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + epsilon) * weight.float()
+    return (normed if bias is None else normed + bias.float()).to(x.dtype)
+
+
+def layer_norm_heads(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> None:
+    x.copy_(layer_norm(x, weight, None, epsilon))
+
+
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:
     first, second = x.float().chunk(2, -1)
     x.copy_(x.float() * cos + torch.cat((second, first), -1) * sin)
@@ -58,6 +72,30 @@ def gelu_tanh_gate(gate_up: torch.Tensor) -> torch.Tensor:
     return (F.gelu(gate, approximate="tanh") * up).to(gate_up.dtype)
 
 
+def silu(x: torch.Tensor) -> torch.Tensor:
+    wide = x.float()
+    return (wide / (1 + torch.exp(-wide))).to(x.dtype)
+
+
+def gelu(x: torch.Tensor) -> torch.Tensor:
+    """x times the normal distribution's probability of less (Hendrycks and Gimpel, arXiv 1606.08415)."""
+    wide = x.float()
+    return (wide * 0.5 * (1 + torch.erf(wide / math.sqrt(2)))).to(x.dtype)
+
+
+def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
+    """The approximation of the same paper."""
+    wide = x.float()
+    return (wide * 0.5 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)))).to(x.dtype)
+
+
+def relu(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x > 0, x, torch.zeros_like(x))
+
+
+ACTIVATIONS: Final[Mapping[Activation, Callable[[torch.Tensor], torch.Tensor]]] = {"silu": silu, "gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu}
+
+
 def plan(batch: ForwardBatch, kv: PagedKV, num_heads: int, windows: frozenset[int | None]) -> ForwardBatch:
     return batch
 
@@ -70,8 +108,9 @@ def store(rows: torch.Tensor, kv: PagedKV, layer: int, batch: ForwardBatch) -> N
 
 
 def attend(
-    query: torch.Tensor, kv: PagedKV, layer: int, batch: ForwardBatch, window: int | None, scale: float
-) -> torch.Tensor:
+    query: torch.Tensor, kv: PagedKV, layer: int, batch: ForwardBatch, window: int | None, scale: float,
+    softcap: float | None,
+) -> torch.Tensor:  # fmt: skip
     out = torch.empty(query.shape[0], query.shape[1] * query.shape[2], dtype=query.dtype)
     group = query.shape[1] // kv.shape.num_kv_heads
     start = 0
@@ -82,14 +121,22 @@ def attend(
         others = torch.arange(length)[None]
         hidden = (others > positions) | (others <= positions - (window or length))
         scores = query[start : start + count].float().transpose(0, 1) @ keys.repeat_interleave(group, 0).transpose(1, 2)
-        weights = (scores * scale).masked_fill(hidden, float("-inf")).softmax(-1)
+        scores = scores * scale
+        if softcap is not None:
+            scores = softcap * torch.tanh(scores / softcap)
+        weights = scores.masked_fill(hidden, float("-inf")).softmax(-1)
         mixed = weights @ values.repeat_interleave(group, 0)
         out[start : start + count] = mixed.transpose(0, 1).flatten(1).to(query.dtype)
         start += count
     return out
 
 
+def elementwise(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    return function(x)
+
+
 REFERENCE = Kernels(
     name="reference", pack_linear=pack_linear, rms_norm=rms_norm, norm_heads=norm_heads, rotate=rotate, silu_gate=silu_gate,
-    gelu_tanh_gate=gelu_tanh_gate, plan=plan, store=store, attend=attend,
+    gelu_tanh_gate=gelu_tanh_gate, layer_norm=layer_norm, layer_norm_heads=layer_norm_heads, activations=ACTIVATIONS,
+    elementwise=elementwise, plan=plan, store=store, attend=attend,
 )  # fmt: skip

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
 import torch
 import torch.nn.functional as F
+
+from headway.kernels.interface import Activation
+
+ACTIVATIONS: Final[Mapping[Activation, Callable[[torch.Tensor], torch.Tensor]]] = {
+    "silu": F.silu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh"), "relu": F.relu,
+}  # fmt: skip
 
 
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
@@ -22,6 +32,15 @@ def norm_heads(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> None:
         x.copy_(F.rms_norm(x.float(), x.shape[-1:], None, epsilon).mul_(weight))
     else:
         torch.mul(F.rms_norm(x, x.shape[-1:], None, epsilon), weight, out=x)
+
+
+def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, epsilon: float) -> torch.Tensor:
+    return torch.layer_norm(x, weight.shape, weight, bias, epsilon)
+
+
+def layer_norm_heads(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> None:
+    # Rounds twice in 16 bits: torch has no LayerNorm with a weight for each row.
+    torch.mul(torch.layer_norm(x, x.shape[-1:], None, None, epsilon), weight, out=x)
 
 
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:

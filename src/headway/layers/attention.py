@@ -10,21 +10,24 @@ import torch
 from headway.kernels.interface import Kernels
 from headway.kernels.paged_kv import PagedKV
 from headway.layers.linear import Linear
+from headway.layers.norms import HeadNorms, Norm
 from headway.layers.residual_projection import ResidualProjection
-from headway.layers.rms_norm import HeadNorm, RMSNorm
 from headway.layers.rotary import RotaryTables
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionShape:
-    """What one layer's attention looks like. `rope` is the index of its tables in `Step.tables`."""
+    """What one layer's attention looks like. `rope` is the index of its tables in `Step.tables`, None without rotation;
+    only the first `rotary_dim` dimensions of a head turn, None for all of them."""
 
     num_heads: int
     num_kv_heads: int
     head_dim: int
     scale: float
     window: int | None
-    rope: int
+    rope: int | None
+    rotary_dim: int | None
+    softcap: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +45,28 @@ class Attention:
     __slots__ = ("_attend", "_layer", "_rotate", "_shape", "_store", "head_norm", "output", "qkv")
 
     def __init__(
-        self, kernels: Kernels, layer: int, shape: AttentionShape, head_norm: HeadNorm | None, post_norm: RMSNorm | None
-    ):
+        self, kernels: Kernels, layer: int, shape: AttentionShape, head_norm: HeadNorms | None, post_norm: Norm | None,
+        residual_scale: float | None,
+    ):  # fmt: skip
         self.qkv = Linear(kernels)
         self.head_norm = head_norm
-        self.output = ResidualProjection(kernels, post_norm)
+        self.output = ResidualProjection(kernels, post_norm, residual_scale)
         self._rotate, self._store, self._attend = kernels.rotate, kernels.store, kernels.attend
         self._layer = layer
         self._shape = shape
 
     def __call__(self, x: torch.Tensor, residual: torch.Tensor, step: Step) -> torch.Tensor:
         """x (normalised) and residual [T, hidden] -> the new residual. Writes this layer's keys and values."""
-        shape, tables = self._shape, step.tables[self._shape.rope]
+        shape = self._shape
         rows = self.qkv(x).view(x.shape[0], -1, shape.head_dim)
         turning = rows[:, : shape.num_heads + shape.num_kv_heads]
         if self.head_norm is not None:
             self.head_norm(turning)
-        self._rotate(turning, tables.cos, tables.sin)
+        if shape.rope is not None:
+            tables = step.tables[shape.rope]
+            turning = turning if shape.rotary_dim is None else turning[..., : shape.rotary_dim]
+            self._rotate(turning, tables.cos, tables.sin)
         self._store(rows[:, shape.num_heads :], step.kv, self._layer, step.plan)
         query = rows[:, : shape.num_heads]
-        mixed = self._attend(query, step.kv, self._layer, step.plan, shape.window, shape.scale)
+        mixed = self._attend(query, step.kv, self._layer, step.plan, shape.window, shape.scale, shape.softcap)
         return self.output(residual, mixed)

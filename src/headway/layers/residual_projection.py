@@ -6,20 +6,24 @@ import torch
 
 from headway.kernels.interface import Kernels
 from headway.layers.linear import Linear
-from headway.layers.rms_norm import RMSNorm
+from headway.layers.norms import Norm
 
 
 class ResidualProjection:
-    """residual + norm(x W^T + b); without a norm the addition happens inside the matrix product."""
+    """residual + scale * norm(x W^T + b); without norm and scale the addition happens inside the matrix product."""
 
-    __slots__ = ("norm", "projection")
+    __slots__ = ("_scale", "norm", "projection")
 
-    def __init__(self, kernels: Kernels, norm: RMSNorm | None):
+    def __init__(self, kernels: Kernels, norm: Norm | None, scale: float | None = None):
         self.projection = Linear(kernels)
         self.norm = norm
+        self._scale = scale
 
     def __call__(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """residual [T, out], x [T, in] -> [T, out]."""
-        if self.norm is None:
+        if self.norm is None and self._scale is None:
             return self.projection.packed.add_to(residual, x)
-        return residual + self.norm(self.projection(x))
+        out = self.projection(x)
+        if self.norm is not None:
+            out = self.norm(out)
+        return residual + (out if self._scale is None else out * self._scale)

@@ -46,3 +46,28 @@ class HeadNorm:
     def __call__(self, rows: torch.Tensor) -> None:
         """rows [T, query heads + key heads, D], changed in place."""
         self._norm(rows, self.weight, self._epsilon)
+
+
+class RowNorm:
+    """RMSNorm of all query heads of a token together, and of all its key heads together, in place (OLMo 2)."""
+
+    __slots__ = ("_epsilon", "_heads", "_norm", "_sizes", "weight")
+
+    weight: torch.Tensor
+
+    def __init__(self, kernels: Kernels, epsilon: float, num_heads: int, num_kv_heads: int):
+        self._norm = kernels.rms_norm
+        self._epsilon = epsilon
+        self._heads = [num_heads, num_kv_heads]
+
+    def load(self, weight: torch.Tensor, bias: None = None) -> None:
+        """`weight` [(query heads + key heads) * D]: that of the queries, then that of the keys."""
+        size = weight.shape[0] // sum(self._heads)
+        self._sizes = [heads * size for heads in self._heads]
+        self.weight = weight
+
+    def __call__(self, rows: torch.Tensor) -> None:
+        """rows [T, query heads + key heads, D], changed in place."""
+        weights = torch.split(self.weight, self._sizes)
+        for part, weight in zip(torch.split(rows, self._heads, 1), weights, strict=True):
+            part.copy_(self._norm(part.flatten(1), weight, self._epsilon).view(part.shape))

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import torch
 
+from headway.kernels.interface import Kernels
 from headway.layers.rope_frequencies import RopeSpec, inverse_frequencies
 
 
 @dataclass(frozen=True, slots=True)
 class RotaryTables:
-    """cos and sin [T, 1, D]; the first half of sin is negative, as `Kernels.rotate` wants it."""
+    """cos and sin [T, 1, rotated dimensions]; the first half of sin is negative, as `Kernels.rotate` wants it."""
 
     cos: torch.Tensor
     sin: torch.Tensor
@@ -20,16 +21,17 @@ class RotaryTables:
 class Rotary:
     """Angles are float32; cos and sin are rounded once to the dtype of the activations, as transformers does."""
 
-    __slots__ = ("_attention_factor", "_frequencies")
+    __slots__ = ("_attention_factor", "_elementwise", "_frequencies")
 
-    def __init__(self, spec: RopeSpec, head_dim: int):
+    def __init__(self, kernels: Kernels, spec: RopeSpec, head_dim: int):
         self._frequencies = inverse_frequencies(spec, head_dim)
         self._attention_factor = spec.attention_factor
+        self._elementwise = kernels.elementwise
 
     def tables(self, positions: torch.Tensor, dtype: torch.dtype) -> RotaryTables:
         """positions int64 [T]."""
         angles = positions.float()[:, None] * self._frequencies
-        cos, sin = angles.cos(), angles.sin()
+        cos, sin = self._elementwise(torch.cos, angles), self._elementwise(torch.sin, angles)
         if self._attention_factor != 1.0:
             cos, sin = cos * self._attention_factor, sin * self._attention_factor
         both = torch.cat((cos, cos, -sin, sin), -1).to(dtype)[:, None]

@@ -7,14 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.models.decoder_config import DecoderConfig
-from headway.models.weight_rules import WeightRule
+from headway.models.weight_rules import Table
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """`configure` reads a Hugging Face config; the tables are for the two kinds of files."""
+    """`configure` reads a Hugging Face config; the tables are for the two kinds of files.
+
+    The second argument of `configure` is how many positions a sequence of this deployment may take. Rotary scalings whose
+    frequencies depend on the length of a text take this one for all texts: keys in the cache must mean the same to every
+    sequence that finds them.
+    """
 
     name: str
-    configure: Callable[[Mapping[str, Any]], DecoderConfig]
-    safetensors: tuple[WeightRule, ...]
-    gguf: tuple[WeightRule, ...]
+    configure: Callable[[Mapping[str, Any], int], DecoderConfig]
+    safetensors: Table
+    gguf: Table

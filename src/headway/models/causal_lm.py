@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import abc
+from typing import Protocol
 
 import torch
 
 from headway.kernels.batch import ForwardBatch
-from headway.kernels.paged_kv import PagedKV
-from headway.models.decoder_config import DecoderConfig
+from headway.kernels.paged_kv import KVShape, PagedKV
+
+
+class ServedConfig(Protocol):
+    """What an engine needs to know of a model: how many logits it makes, and what it keeps for each token."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def kv_shape(self) -> KVShape: ...
 
 
 class CausalLM(torch.nn.Module, abc.ABC):
     """A model whose weights are loaded. One thread at a time runs it."""
 
-    config: DecoderConfig
+    config: ServedConfig
     dtype: torch.dtype
 
     @abc.abstractmethod

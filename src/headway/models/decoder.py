@@ -11,7 +11,10 @@ from headway.layers.attention import Attention, AttentionShape, Step
 from headway.layers.embedding import Embedding
 from headway.layers.gated_mlp import GatedMLP
 from headway.layers.lm_head import LMHead
-from headway.layers.rms_norm import HeadNorm, RMSNorm
+from headway.layers.moe import MixtureOfExperts
+from headway.layers.norms import HEAD_NORMS, NORMS, Norm
+from headway.layers.plain_mlp import PlainMLP
+from headway.layers.position_embedding import PositionEmbedding
 from headway.layers.rotary import Rotary
 from headway.models.causal_lm import CausalLM
 from headway.models.decoder_config import DecoderConfig
@@ -23,25 +26,63 @@ class DecoderLayer:
     __slots__ = ("attention", "attention_norm", "mlp", "mlp_norm")
 
     def __init__(self, kernels: Kernels, config: DecoderConfig, index: int):
-        def norm() -> RMSNorm:
-            return RMSNorm(kernels, config.norm_epsilon)
+        def norm() -> Norm:
+            return NORMS[config.norm](kernels, config.norm_epsilon)
 
+        rope = config.layer_ropes[index]
         shape = AttentionShape(
             config.num_heads, config.num_kv_heads, config.head_dim, config.attention_scale,
-            config.layer_windows[index], config.layer_ropes[index],
+            config.layer_windows[index], rope, None if rope is None else config.ropes[rope].rotary_dim,
+            config.attention_softcap,
         )  # fmt: skip
         head_norm = (
-            HeadNorm(kernels, config.norm_epsilon, config.num_heads, config.num_kv_heads) if config.qk_norm else None
+            HEAD_NORMS[config.norm, config.qk_norm](kernels, config.norm_epsilon, config.num_heads, config.num_kv_heads)
+            if config.qk_norm
+            else None
         )
         self.attention_norm = norm()
-        self.attention = Attention(kernels, index, shape, head_norm, norm() if config.post_norms else None)
+        self.attention = Attention(
+            kernels, index, shape, head_norm, norm() if config.post_norms else None, config.residual_scale
+        )
         self.mlp_norm = norm()
-        self.mlp = GatedMLP(kernels, config.activation, norm() if config.post_norms else None)
+        self.mlp: GatedMLP | PlainMLP | MixtureOfExperts
+        if config.experts is not None and config.layer_sparse[index]:
+            self.mlp = MixtureOfExperts(kernels, config.activation, config.experts.routing)
+        else:
+            mlp = GatedMLP if config.gated_mlp else PlainMLP
+            self.mlp = mlp(kernels, config.activation, norm() if config.post_norms else None, config.residual_scale)
 
     def __call__(self, x: torch.Tensor, step: Step) -> torch.Tensor:
         """[T, hidden] -> [T, hidden]."""
         x = self.attention(self.attention_norm(x), x, step)
         return self.mlp(self.mlp_norm(x), x)
+
+
+class PostNormLayer(DecoderLayer):
+    """Nothing is normalised but what attention and feed-forward return (OLMo 2)."""
+
+    __slots__ = ()
+
+    def __call__(self, x: torch.Tensor, step: Step) -> torch.Tensor:
+        """[T, hidden] -> [T, hidden]."""
+        x = self.attention(x, x, step)
+        return self.mlp(x, x)
+
+
+class ParallelLayer(DecoderLayer):
+    """Attention and feed-forward read the same residual stream, and both are added to it."""
+
+    __slots__ = ("_own_mlp_norm",)
+
+    def __init__(self, kernels: Kernels, config: DecoderConfig, index: int):
+        super().__init__(kernels, config, index)
+        self._own_mlp_norm = config.mlp_norm
+
+    def __call__(self, x: torch.Tensor, step: Step) -> torch.Tensor:
+        """[T, hidden] -> [T, hidden]."""
+        normed = self.attention_norm(x)
+        attended = self.attention(normed, x, step)
+        return self.mlp(self.mlp_norm(x) if self._own_mlp_norm else normed, attended)
 
 
 class Decoder(CausalLM):
@@ -51,15 +92,19 @@ class Decoder(CausalLM):
     microsecond, three hundred times a step.
     """
 
+    config: DecoderConfig
+
     def __init__(self, config: DecoderConfig, dtype: torch.dtype, kernels: Kernels):
         super().__init__()
         self.config = config
         self.dtype = dtype
         self.embedding = Embedding(config.embedding_scale)
-        self.layers = [DecoderLayer(kernels, config, i) for i in range(config.num_layers)]
-        self.norm = RMSNorm(kernels, config.norm_epsilon)
-        self.head = LMHead(kernels, config.logit_softcap)
-        self._rotaries = [Rotary(spec, config.head_dim) for spec in config.ropes]
+        self.positions = PositionEmbedding() if config.learned_positions else None
+        layer = ParallelLayer if config.parallel_residual else DecoderLayer if config.pre_norms else PostNormLayer
+        self.layers = [layer(kernels, config, i) for i in range(config.num_layers)]
+        self.norm = NORMS[config.norm](kernels, config.norm_epsilon)
+        self.head = LMHead(kernels, config.logit_softcap, config.logit_divisor)
+        self._rotaries = [Rotary(kernels, spec, config.head_dim) for spec in config.ropes]
         self._plan = kernels.plan
 
     @torch.inference_mode()
@@ -70,6 +115,8 @@ class Decoder(CausalLM):
             tables=tuple(rotary.tables(batch.positions, self.dtype) for rotary in self._rotaries),
         )
         x = self.embedding(batch.token_ids)
+        if self.positions is not None:
+            x = self.positions.add_to(x, batch.positions)
         for layer in self.layers:
             x = layer(x, step)
         return self.norm(x.index_select(0, batch.logits_rows))

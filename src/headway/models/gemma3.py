@@ -12,76 +12,60 @@ from typing import Any, Final
 
 from headway.errors import NotBuiltError
 from headway.layers.rope_frequencies import RopeSpec
-from headway.models import gguf_weights, hf_weights
+from headway.models import gemma2, gguf_weights, hf_weights
 from headway.models.architecture import Architecture
 from headway.models.decoder_config import DecoderConfig
-from headway.models.hf_fields import activation, count, flag, layer_types, number, sizes
-from headway.models.hf_rope import scaled_rope
-from headway.models.weight_rules import WeightRule
+from headway.models.hf_fields import activation, count, flag, layer_types, number, optional_number, sizes
+from headway.models.hf_rope import RopeSizes, rope_sizes, scaled_rope
 
 _GLOBAL_THETA: Final = 1_000_000.0
 _LOCAL_THETA: Final = 10_000.0
 
 
-def configure(config: Mapping[str, Any]) -> DecoderConfig:
+def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
     if flag(config, "use_bidirectional_attention"):
         raise NotBuiltError("Gemma 3 with bidirectional attention", param="use_bidirectional_attention")
-    size = sizes(config, default_head_dim=256)
+    size = sizes(config, defaults={"head_dim": 256})
     pattern = count(config, "sliding_window_pattern", 6)
     every = ["full_attention" if (i + 1) % pattern == 0 else "sliding_attention" for i in range(size["num_layers"])]
     local = [kind == "sliding_attention" for kind in layer_types(config, every)]
     window = count(config, "sliding_window", 4_096)
     bias = flag(config, "attention_bias")
-    softcap = config.get("final_logit_softcapping")
     return DecoderConfig(
         **size,
         activation=activation(config, "hidden_activation", "gelu_pytorch_tanh"),
         attention_scale=number(config, "query_pre_attn_scalar", 256) ** -0.5,
-        ropes=_ropes(config, size["max_position_embeddings"]),
+        ropes=_ropes(config, rope_sizes(config, size["head_dim"], context_length)),
         layer_ropes=tuple(int(is_local) for is_local in local),
         layer_windows=tuple(window if is_local else None for is_local in local),
         tie_word_embeddings=flag(config, "tie_word_embeddings", True),
         qkv_bias=bias,
         output_bias=bias,
-        qk_norm=True,
+        qk_norm="heads",
         post_norms=True,
         wide_norms=True,
         embedding_scale=size["hidden_size"] ** 0.5,
-        logit_softcap=None if softcap is None else number(config, "final_logit_softcapping"),
+        logit_softcap=optional_number(config, "final_logit_softcapping"),
     )
 
 
-def _ropes(config: Mapping[str, Any], context: int) -> tuple[RopeSpec, RopeSpec]:
+def _ropes(config: Mapping[str, Any], sizes: RopeSizes) -> tuple[RopeSpec, RopeSpec]:
     """Global, local. transformers 4 scales only the global one; transformers 5 nests one object for each."""
     nested = config.get("rope_parameters") or {}
     settings = {**(nested.get("full_attention") or {}), **(config.get("rope_scaling") or {})}
     local = nested.get("sliding_attention") or {}
     return (
-        scaled_rope(settings, number(config, "rope_theta", _GLOBAL_THETA), context),
-        scaled_rope(local, number(config, "rope_local_base_freq", _LOCAL_THETA), context),
+        scaled_rope(settings, number(config, "rope_theta", _GLOBAL_THETA), sizes),
+        scaled_rope(local, number(config, "rope_local_base_freq", _LOCAL_THETA), sizes),
     )
 
 
-_HF_NORMS: Final = (
-    WeightRule("model.norm.weight", "norm", ("hidden",)),
-    WeightRule("model.layers.{layer}.input_layernorm.weight", "layers.{layer}.attention_norm", ("hidden",)),
-    WeightRule(
-        "model.layers.{layer}.post_attention_layernorm.weight", "layers.{layer}.attention.output.norm", ("hidden",)
-    ),
-    WeightRule("model.layers.{layer}.pre_feedforward_layernorm.weight", "layers.{layer}.mlp_norm", ("hidden",)),
-    WeightRule("model.layers.{layer}.post_feedforward_layernorm.weight", "layers.{layer}.mlp.down.norm", ("hidden",)),
-    *hf_weights.QK_NORMS,
-)
-
-_GGUF_POST_NORMS: Final = (
-    WeightRule("blk.{layer}.post_attention_norm.weight", "layers.{layer}.attention.output.norm", ("hidden",)),
-    WeightRule("blk.{layer}.post_ffw_norm.weight", "layers.{layer}.mlp.down.norm", ("hidden",)),
-)
+_HF_NORMS: Final = (*gemma2.HF_NORMS, *hf_weights.QK_NORMS)
 
 GEMMA3 = Architecture(
     "Gemma3ForCausalLM",
     configure,
     safetensors=(*hf_weights.PROJECTIONS, *(replace(rule, transform="plus_one") for rule in _HF_NORMS)),
     # GGUF files store 1 + w.
-    gguf=(*gguf_weights.PROJECTIONS, *gguf_weights.PRE_NORMS, *gguf_weights.QK_NORMS, *_GGUF_POST_NORMS),
+    gguf=(*gguf_weights.PROJECTIONS, *gguf_weights.PRE_NORMS, *gguf_weights.QK_NORMS, *gemma2.GGUF_POST_NORMS),
 )

@@ -10,9 +10,9 @@ from headway.models.weight_rules import WeightRule
 HEAD: Final = "output.weight"
 EMBEDDING: Final = WeightRule("token_embd.weight", "embedding", ("vocab", "hidden"), "rows")
 
-PROJECTIONS: Final = (
-    EMBEDDING,
-    WeightRule(HEAD, "head", ("vocab", "hidden"), "rows"),
+ENDS: Final = (EMBEDDING, WeightRule(HEAD, "head", ("vocab", "hidden"), "rows"))
+
+ATTENTION: Final = (
     WeightRule("blk.{layer}.attn_q.weight", "layers.{layer}.attention.qkv", ("q", "hidden"), "rows"),
     WeightRule("blk.{layer}.attn_k.weight", "layers.{layer}.attention.qkv", ("kv", "hidden"), "rows"),
     WeightRule("blk.{layer}.attn_v.weight", "layers.{layer}.attention.qkv", ("kv", "hidden"), "rows"),
@@ -25,12 +25,27 @@ PROJECTIONS: Final = (
     WeightRule(
         "blk.{layer}.attn_output.bias", "layers.{layer}.attention.output.projection", ("hidden",), when="output_bias"
     ),
-    WeightRule("blk.{layer}.ffn_gate.weight", "layers.{layer}.mlp.gate_up", ("ffn", "hidden"), "rows"),
-    WeightRule("blk.{layer}.ffn_up.weight", "layers.{layer}.mlp.gate_up", ("ffn", "hidden"), "rows"),
-    WeightRule("blk.{layer}.ffn_gate.bias", "layers.{layer}.mlp.gate_up", ("ffn",), "rows", when="mlp_bias"),
-    WeightRule("blk.{layer}.ffn_up.bias", "layers.{layer}.mlp.gate_up", ("ffn",), "rows", when="mlp_bias"),
+)
+
+GATED_MLP: Final = (
+    WeightRule("blk.{layer}.ffn_gate.weight", "layers.{layer}.mlp.gate_up", ("ffn", "hidden"), "rows", layers="dense"),
+    WeightRule("blk.{layer}.ffn_up.weight", "layers.{layer}.mlp.gate_up", ("ffn", "hidden"), "rows", layers="dense"),
+    WeightRule("blk.{layer}.ffn_gate.bias", "layers.{layer}.mlp.gate_up", ("ffn",), "rows", when="mlp_bias", layers="dense"),
+    WeightRule("blk.{layer}.ffn_up.bias", "layers.{layer}.mlp.gate_up", ("ffn",), "rows", when="mlp_bias", layers="dense"),
+    WeightRule("blk.{layer}.ffn_down.weight", "layers.{layer}.mlp.down.projection", ("hidden", "ffn"), "columns", layers="dense"),
+    WeightRule("blk.{layer}.ffn_down.bias", "layers.{layer}.mlp.down.projection", ("hidden",), when="mlp_bias", layers="dense"),
+)
+PROJECTIONS: Final = (*ENDS, *ATTENTION, *GATED_MLP)
+
+# Phi-3 fuses what we fuse, in the same order.
+FUSED_PROJECTIONS: Final = (
+    *ENDS,
+    WeightRule("blk.{layer}.attn_qkv.weight", "layers.{layer}.attention.qkv", ("qkv", "hidden"), "rows"),
+    WeightRule(
+        "blk.{layer}.attn_output.weight", "layers.{layer}.attention.output.projection", ("hidden", "q"), "columns"
+    ),
+    WeightRule("blk.{layer}.ffn_up.weight", "layers.{layer}.mlp.gate_up", ("gate_up", "hidden"), "rows"),
     WeightRule("blk.{layer}.ffn_down.weight", "layers.{layer}.mlp.down.projection", ("hidden", "ffn"), "columns"),
-    WeightRule("blk.{layer}.ffn_down.bias", "layers.{layer}.mlp.down.projection", ("hidden",), when="mlp_bias"),
 )
 
 PRE_NORMS: Final = (
@@ -45,7 +60,8 @@ QK_NORMS: Final = (
 )
 
 # Converters reorder the query and key rows of llama files for rotation of neighbouring pairs.
-PERMUTED_PROJECTIONS: Final = tuple(
+PERMUTED_ATTENTION: Final = tuple(
     replace(rule, transform="undo_permutation") if ".attn_q." in rule.source or ".attn_k." in rule.source else rule
-    for rule in PROJECTIONS
+    for rule in ATTENTION
 )
+PERMUTED_PROJECTIONS: Final = (*ENDS, *PERMUTED_ATTENTION, *GATED_MLP)

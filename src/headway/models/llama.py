@@ -12,14 +12,14 @@ from headway.models.hf_fields import activation, flag, sizes
 from headway.models.hf_rope import rope_spec
 
 
-def configure(config: Mapping[str, Any]) -> DecoderConfig:
+def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
     size = sizes(config)
     layers = size["num_layers"]
     return DecoderConfig(
         **size,
         activation=activation(config, "hidden_act", "silu"),
         attention_scale=size["head_dim"] ** -0.5,
-        ropes=(rope_spec(config),),
+        ropes=(rope_spec(config, size["head_dim"], context_length),),
         layer_ropes=(0,) * layers,
         layer_windows=(None,) * layers,
         tie_word_embeddings=flag(config, "tie_word_embeddings"),

@@ -12,8 +12,8 @@ from headway.models.decoder_config import DecoderConfig
 from headway.models.qwen_windows import qwen_windows
 
 
-def configure(config: Mapping[str, Any]) -> DecoderConfig:
-    plain = llama.configure({**config, "attention_bias": False, "mlp_bias": False})
+def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
+    plain = llama.configure({**config, "attention_bias": False, "mlp_bias": False}, context_length)
     return replace(plain, qkv_bias=True, layer_windows=qwen_windows(config, plain.num_layers))
 
 

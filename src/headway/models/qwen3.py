@@ -12,10 +12,10 @@ from headway.models.decoder_config import DecoderConfig
 from headway.models.qwen_windows import qwen_windows
 
 
-def configure(config: Mapping[str, Any]) -> DecoderConfig:
+def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
     head_dim = 128 if config.get("head_dim") is None else config["head_dim"]  # not hidden / heads
-    plain = llama.configure({**config, "head_dim": head_dim, "mlp_bias": False})
-    return replace(plain, qk_norm=True, layer_windows=qwen_windows(config, plain.num_layers))
+    plain = llama.configure({**config, "head_dim": head_dim, "mlp_bias": False}, context_length)
+    return replace(plain, qk_norm="heads", layer_windows=qwen_windows(config, plain.num_layers))
 
 
 QWEN3 = Architecture(

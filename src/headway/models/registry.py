@@ -8,15 +8,30 @@ from typing import Final
 
 from headway.errors import ArtifactError
 from headway.models.architecture import Architecture
+from headway.models.falcon import FALCON
+from headway.models.gemma2 import GEMMA2
 from headway.models.gemma3 import GEMMA3
+from headway.models.gpt2 import GPT2
+from headway.models.gpt_neox import GPT_NEOX
+from headway.models.granite import GRANITE
 from headway.models.llama import LLAMA
 from headway.models.mistral import MISTRAL
+from headway.models.mixtral import MIXTRAL
+from headway.models.olmo2 import OLMO2
+from headway.models.phi3 import PHI3
 from headway.models.qwen2 import QWEN2
 from headway.models.qwen3 import QWEN3
+from headway.models.qwen3_moe import QWEN3_MOE
+from headway.models.stablelm import STABLELM
+from headway.models.starcoder2 import STARCODER2
 
 ARCHITECTURES: Final[Mapping[str, Architecture]] = {
-    known.name: known for known in (LLAMA, MISTRAL, QWEN2, QWEN3, GEMMA3)
-}
+    known.name: known
+    for known in (
+        LLAMA, MISTRAL, MIXTRAL, QWEN2, QWEN3, QWEN3_MOE, GEMMA2, GEMMA3, PHI3, GRANITE, OLMO2, STARCODER2, STABLELM, GPT_NEOX,
+        GPT2, FALCON,
+    )
+}  # fmt: skip
 
 
 def architecture(name: str) -> Architecture:
@@ -25,8 +40,8 @@ def architecture(name: str) -> Architecture:
     if known is None:
         near = difflib.get_close_matches(name, ARCHITECTURES, n=1)
         raise ArtifactError(
-            f"architecture {name!r:.80} is not supported; supported: {', '.join(ARCHITECTURES)}"
+            f"architecture {name!r:.80} has no native implementation; there are {', '.join(ARCHITECTURES)}"
             + (f"; the nearest is {near[0]}" if near else ""),
-            reason="unsupported_architecture", param="architectures", fix="Choose a model of a supported architecture.",
+            reason="unsupported_architecture", param="architectures", fix="Choose a model of one of them, or leave out --model-impl vllm.",
         )  # fmt: skip
     return known

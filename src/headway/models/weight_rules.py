@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from headway.artifacts.card import TensorInfo
 from headway.models.decoder_config import DecoderConfig
+from headway.models.weight_transforms import Transform
 
 Shard = Literal["rows", "columns", "whole"]
-Transform = Literal["plus_one", "undo_permutation"]
-Switch = Literal["qkv_bias", "output_bias", "mlp_bias", "qk_norm", "post_norms"]
+Switch = Literal["qkv_bias", "output_bias", "mlp_bias", "qk_norm", "post_norms", "mlp_norm"]
 
 
 @dataclass(frozen=True, slots=True)
 class WeightRule:
-    """One checkpoint tensor, or one for each layer when its name has {layer} in it.
+    """One checkpoint tensor, or one for each layer when its name has {layer} in it, and for each {item} of `items`.
 
     Rules with the same module and kind are fused: their tensors lie one below the other, in the order of the table.
-    `shape` uses the names of DecoderConfig.dims. `shard` says how tensor parallelism splits it. `when` is the switch of
-    DecoderConfig without which the tensor is not there.
+    `shape` is that of the file, in names of DecoderConfig.dims, and `items` is such a name. `transform` is applied to what was
+    read. `shard` says how tensor parallelism splits the result. `when` is the switch of DecoderConfig without which the
+    tensor is not there, `layers` the kind of feed-forward without which a layer lacks it. With {item} in the module and not in
+    the name of the tensor, every item is one row of its first dimension.
     """
 
     source: str
@@ -28,6 +32,13 @@ class WeightRule:
     shard: Shard = "whole"
     when: Switch | None = None
     transform: Transform | None = None
+    items: str | None = None
+    layers: Literal["dense", "sparse"] | None = None
+
+    @property
+    def stacked(self) -> bool:
+        """Whether the items lie in one tensor."""
+        return self.items is not None and "{item}" not in self.source
 
     @property
     def kind(self) -> str:
@@ -35,14 +46,63 @@ class WeightRule:
         return "bias" if self.source.endswith(".bias") else "weight"
 
 
+def with_bias(rule: WeightRule, when: Switch | None = None) -> tuple[WeightRule, WeightRule]:
+    """The rule of a weight and that of the bias beside it, which is there under `when`."""
+    transposed = rule.transform == "transposed"
+    bias = replace(
+        rule, source=rule.source.removesuffix("weight") + "bias", shape=rule.shape[-1:] if transposed else rule.shape[:1],
+        shard="whole" if rule.shard == "columns" else rule.shard, when=when or rule.when,
+        transform=None if transposed else rule.transform,
+    )  # fmt: skip
+    return rule, bias
+
+
 @dataclass(frozen=True, slots=True)
 class PlacedWeight:
-    """A rule with its names and sizes filled in."""
+    """A rule with its names and sizes filled in. `shape` is that of the file; of a stacked tensor only row `item` is meant."""
 
     rule: WeightRule
     source: str
     module: str
     shape: tuple[int, ...]
+    item: int
+
+    def stored(self, tensors: Mapping[str, TensorInfo]) -> TensorInfo:
+        """What is read from the file."""
+        whole = tensors[self.source]
+        if not self.rule.stacked:
+            return whole
+        nbytes = whole.nbytes // self.shape[0]
+        return replace(whole, shape=self.shape[1:], nbytes=nbytes, offset=whole.offset + self.item * nbytes)
+
+    @property
+    def loaded_shape(self) -> tuple[int, ...]:
+        """After the transform."""
+        shape = self.shape[1:] if self.rule.stacked else self.shape
+        return shape[::-1] if self.rule.transform == "transposed" else shape
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Several spellings of the same weights."""
+
+    spellings: tuple[tuple[WeightRule, ...], ...]
+
+    def found(self, names: Collection[str]) -> tuple[WeightRule, ...]:
+        """The first spelling whose first rule names a tensor that is there; the first one when none does."""
+        for spelling in self.spellings:
+            pattern = re.sub(r"\\{(layer|item)\\}", r"\\d+", re.escape(spelling[0].source))
+            if any(re.fullmatch(pattern, name) for name in names):
+                return spelling
+        return self.spellings[0]
+
+
+Table = tuple[WeightRule | OneOf, ...]
+
+
+def spelled(table: Table, names: Collection[str]) -> tuple[WeightRule, ...]:
+    """The rules of a table for a checkpoint with tensors of these names."""
+    return tuple(rule for entry in table for rule in (entry.found(names) if isinstance(entry, OneOf) else (entry,)))
 
 
 def place(rules: Iterable[WeightRule], config: DecoderConfig) -> Iterator[PlacedWeight]:
@@ -52,12 +112,15 @@ def place(rules: Iterable[WeightRule], config: DecoderConfig) -> Iterator[Placed
     per_layer = [rule for rule in wanted if "{layer}" in rule.source]
     for rule in wanted:
         if rule not in per_layer:
-            yield _fill(rule, 0, dims)
-    for layer in range(config.num_layers):
+            yield from _fill(rule, 0, dims)
+    for layer, sparse in enumerate(config.layer_sparse):
         for rule in per_layer:
-            yield _fill(rule, layer, dims)
+            if rule.layers is None or (rule.layers == "sparse") == sparse:
+                yield from _fill(rule, layer, dims)
 
 
-def _fill(rule: WeightRule, layer: int, dims: dict[str, int]) -> PlacedWeight:
+def _fill(rule: WeightRule, layer: int, dims: dict[str, int]) -> Iterator[PlacedWeight]:
     shape = tuple(dims[name] for name in rule.shape)
-    return PlacedWeight(rule, rule.source.format(layer=layer), rule.module.format(layer=layer), shape)
+    for item in range(1 if rule.items is None else dims[rule.items]):
+        names = {"layer": layer, "item": item}
+        yield PlacedWeight(rule, rule.source.format(**names), rule.module.format(**names), shape, item)

@@ -47,6 +47,18 @@ class StatusPort(Protocol):
     @property
     def error(self) -> str | None: ...
 
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def requests(self) -> int: ...
+
+    @property
+    def running(self) -> int: ...
+
+    @property
+    def waiting(self) -> int: ...
+
 
 class EnginePort(Protocol):
     @property
@@ -77,6 +89,7 @@ class EnginePort(Protocol):
         prompt_text: str | None = None,
         priority: int = 0,
         cache_salt: str | None = None,
+        trace_headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[RequestOutput]: ...
 
 

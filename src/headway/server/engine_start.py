@@ -12,6 +12,7 @@ from headway.engine.outputs import RequestOutput
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import LoadingError
 from headway.server.engine_port import StatusPort, TokenizerPort
+from headway.server.instruments import Instruments
 from headway.telemetry.metrics import EngineMetrics
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ class PendingStatus:
     stage: str
     progress: float = 0.0
     error: str | None = None
+    steps: int = 0
+    requests: int = 0
+    running: int = 0
+    waiting: int = 0
 
 
 class PendingEngine:
@@ -68,17 +73,17 @@ class PendingEngine:
         return LoadingError("The engine is starting")
 
 
-async def start_engine(config: EngineConfig, metrics: EngineMetrics) -> AsyncEngine:
-    """The engine, loading its model on a thread of its own, reporting to `metrics` and to the log."""
-    engine = await asyncio.to_thread(_build, config, metrics)
+async def start_engine(config: EngineConfig, metrics: EngineMetrics, watching: Instruments) -> AsyncEngine:
+    """The engine, loading its model on a thread of its own, reporting to `metrics`, the log and what else is watching."""
+    engine = await asyncio.to_thread(_build, config, metrics, watching)
     engine.start()
     return engine
 
 
-def _build(config: EngineConfig, metrics: EngineMetrics) -> AsyncEngine:
+def _build(config: EngineConfig, metrics: EngineMetrics, watching: Instruments) -> AsyncEngine:
     from headway.engine.async_engine import AsyncEngine
     from headway.engine.core import Observers
-    from headway.telemetry.stats import StepStats
+    from headway.telemetry.stats import RequestStats, StepStats
     from headway.telemetry.stats_log import StatsLog
 
     log = None if config.disable_log_stats else StatsLog(0, config.log_stats_interval)
@@ -88,7 +93,11 @@ def _build(config: EngineConfig, metrics: EngineMetrics) -> AsyncEngine:
         if log is not None:
             log.observe(step)
 
-    return AsyncEngine(config, Observers(on_step, metrics.on_request))
+    def on_request(request: RequestStats) -> None:
+        metrics.on_request(request)
+        watching.on_request(request)
+
+    return AsyncEngine(config, Observers(on_step, on_request, watching.around_thread))
 
 
 def describe_cache(metrics: EngineMetrics, engine: AsyncEngine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
@@ -32,18 +33,20 @@ KNOWN: Mapping[str, Known] = {
     "VLLM_CONFIGURE_LOGGING": _USED,
     "VLLM_LOG_STATS_INTERVAL": _USED,
     "VLLM_HTTP_TIMEOUT_KEEP_ALIVE": _USED,
+    "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": _USED,
     "VLLM_CPU_KVCACHE_SPACE": _USED,
+    "VLLM_TRACE_FUNCTION": _USED,
     "VLLM_MAX_N_SEQUENCES": _USED,
     "VLLM_MAX_STOP_STRINGS": _USED,
     "VLLM_MAX_COMPLETION_PROMPTS": _USED,
     "VLLM_ALLOW_LONG_MAX_MODEL_LEN": _USED,
+    "VLLM_BATCH_INVARIANT": _USED,
     # nothing to switch
     "VLLM_PORT": Known("none", "it never was the API port; use --port"),
     "VLLM_HOST_IP": _ONE_PROCESS,
     "VLLM_CACHE_ROOT": Known("none", "use HEADWAY_CACHE"),
     "VLLM_CONFIG_ROOT": Known("none", "there is no folder of configurations"),
     "VLLM_ENGINE_READY_TIMEOUT_S": _ONE_PROCESS,
-    "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": _ONE_PROCESS,
     "VLLM_WORKER_MULTIPROC_METHOD": _ONE_PROCESS,
     "VLLM_ENABLE_V1_MULTIPROCESSING": _ONE_PROCESS,
     "VLLM_KEEP_ALIVE_ON_ENGINE_DEATH": Known("none", "the server stays up; --exit-on-engine-death ends it"),
@@ -57,14 +60,12 @@ KNOWN: Mapping[str, Known] = {
     "VLLM_CPU_INT4_W4A8": Known("none", "there is one kernel for quantized weights"),
     "VLLM_PLUGINS": Known("none", "there are no plug-ins"),
     # to come
-    "VLLM_TRACE_FUNCTION": _LATER,
     "VLLM_CPU_OMP_THREADS_BIND": _LATER,
     "VLLM_CPU_NUM_OF_RESERVED_CPU": _LATER,
     "VLLM_SERVER_DEV_MODE": _LATER,
     "VLLM_ALLOW_RUNTIME_LORA_UPDATING": _LATER,
     "VLLM_ENABLE_RESPONSES_API_STORE": _LATER,
     "VLLM_USE_MODELSCOPE": _LATER,
-    "VLLM_BATCH_INVARIANT": _LATER,
     "VLLM_PP_LAYER_PARTITION": _LATER,
     "VLLM_DP_RANK": _LATER,
     "VLLM_DP_SIZE": _LATER,
@@ -80,11 +81,21 @@ KNOWN: Mapping[str, Known] = {
 _OFF = ("", "0", "false", "False")
 
 
+# What Kubernetes puts into every container for a Service called vllm or vllm-something.
+_SERVICE_LINK = re.compile(r"VLLM_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)")
+_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
+
+
+def is_on(environment: Mapping[str, str], name: str) -> bool:
+    return environment.get(name, "") not in _OFF
+
+
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """One sentence for each VLLM_* variable that nobody knows, with the nearest known name. No values."""
     out = []
     for name in sorted(environment):
-        if name.startswith("VLLM_") and not name.startswith(_OTHER_PROGRAMS) and name not in KNOWN:
+        ours = name.startswith("VLLM_") and not name.startswith(_OTHER_PROGRAMS)
+        if ours and name not in KNOWN and not _is_service_link(name, environment[name]):
             near = difflib.get_close_matches(name, KNOWN, 1)
             out.append(
                 f"Unknown vLLM environment variable detected: {name}" + (f". Did you mean {near[0]}?" if near else "")
@@ -93,9 +104,21 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 def idle_variables(environment: Mapping[str, str]) -> list[str]:
-    """One sentence for each known variable that is set and changes nothing here."""
-    return [
+    """One sentence for each known variable that is set and changes nothing here, one for all that Kubernetes sets."""
+    links = [name for name, value in environment.items() if _is_service_link(name, value)]
+    idle = [
         f"{name} is set and has no effect: {known.note}"
         for name, known in KNOWN.items()
-        if known.effect != "used" and environment.get(name, "") not in _OFF
+        if known.effect != "used" and is_on(environment, name) and name not in links
     ]
+    if links:
+        idle.append(
+            f"Kubernetes describes a Service called vllm in {len(links)} variable(s), such as {min(links)}: they have no effect. Another "
+            "name of the Service, or enableServiceLinks: false in the pod, takes them away"
+        )
+    return idle
+
+
+def _is_service_link(name: str, value: str) -> bool:
+    of_a_port = name.startswith("VLLM_") and name.endswith("_PORT") and _ADDRESS.match(value) is not None
+    return of_a_port or _SERVICE_LINK.fullmatch(name) is not None

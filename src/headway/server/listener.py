@@ -35,10 +35,12 @@ class Listener:
 
 def listen(settings: ServerSettings) -> Listener:
     """Raises ConfigError: `port_in_use` naming the owner if it can be known, `address_invalid`, `socket_invalid`."""
-    return _listen_unix(settings.uds) if settings.uds is not None else _listen_tcp(settings.host, settings.port)
+    if settings.uds is not None:
+        return _listen_unix(settings.uds)
+    return _listen_tcp(settings.host, settings.port, "http" if settings.ssl_certfile is None else "https")
 
 
-def _listen_tcp(host: str, port: int) -> Listener:
+def _listen_tcp(host: str, port: int, scheme: str) -> Listener:
     if not 0 <= port <= 65535:
         raise ConfigError(f"--port {port} is not between 0 and 65535", reason="address_invalid", param="port")
     try:
@@ -60,7 +62,7 @@ def _listen_tcp(host: str, port: int) -> Listener:
         raise _cannot_bind(e, host, port) from e
     taken = sock.getsockname()[1]
     shown = _ANY.get(host) or (f"[{host}]" if ":" in host else host or "127.0.0.1")
-    return Listener(sock, f"http://{shown}:{taken}", port=taken)
+    return Listener(sock, f"{scheme}://{shown}:{taken}", port=taken)
 
 
 def _cannot_bind(error: OSError, host: str, port: int) -> ConfigError:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from headway.engine.outputs import RequestOutput
@@ -23,6 +23,7 @@ class EngineRequest:
     text: str | None = None
     priority: int = 0
     cache_salt: str | None = None
+    trace_headers: Mapping[str, str] = field(default_factory=dict)  # W3C Trace Context of the caller
 
 
 Outputs = AsyncGenerator[tuple[int, RequestOutput], None]
@@ -37,6 +38,7 @@ def run(engine: EnginePort, request: EngineRequest) -> AsyncGenerator[RequestOut
         prompt_text=request.text,
         priority=request.priority,
         cache_salt=request.cache_salt,
+        trace_headers=request.trace_headers,
     )
     return cast(AsyncGenerator[RequestOutput, None], outputs)
 

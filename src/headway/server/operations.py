@@ -1,4 +1,4 @@
-"""The routes that operators and balancers use: health, ping, version, metrics, load, models."""
+"""The routes that operators and balancers use: version, metrics, load, models."""
 
 from __future__ import annotations
 
@@ -9,21 +9,7 @@ from headway import __version__
 from headway.server.respond import json_response
 from headway.server.state import state_of
 from headway.telemetry.metrics import CONTENT_TYPE
-from headway.wire.errors import scrub
 from headway.wire.models import ModelList, model_entry
-
-
-async def health(request: Request) -> Response:
-    """200 when requests can be served; else 503 with what is going on. Never waits for the engine."""
-    state = state_of(request)
-    status = state.engine.status
-    if state.is_closing:
-        return json_response({"status": "stopping"}, 503)
-    if status.stage == "ready":
-        return json_response({"status": "ok"})
-    if status.stage in ("dead", "stopped"):
-        return json_response({"status": status.stage, "reason": scrub(status.error or "no reason given")}, 503)
-    return json_response({"status": "loading", "stage": status.stage, "progress": round(status.progress, 4)}, 503)
 
 
 async def version(request: Request) -> Response:

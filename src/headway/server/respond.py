@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 import orjson
 from fastapi import Request
@@ -16,6 +17,7 @@ from headway.server.client_watch import ClientWatch
 from headway.server.event_stream import Frames, open_stream
 from headway.server.merged_outputs import EngineRequest, Outputs, merged
 from headway.server.state import ServerState
+from headway.telemetry.tracing import trace_headers
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +33,9 @@ async def respond(
     output of each engine request. Raises ClientLeft when the client left before its answer."""
     if state.settings.enable_log_requests:
         _log_request(engine_requests)
+    if state.engine.config.otlp_traces_endpoint is not None:
+        caller = trace_headers(request.headers)
+        engine_requests = [replace(r, trace_headers=caller) for r in engine_requests]
     outputs = merged(state.engine, engine_requests)
     watch = ClientWatch(request.receive, state.closing)
     streaming = False

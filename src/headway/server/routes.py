@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from headway.server.chat import create_chat_completion
 from headway.server.completions import create_completion
-from headway.server.operations import health, load, metrics, models, version
+from headway.server.health import health
+from headway.server.operations import load, metrics, models, version
 from headway.server.tokenize import detokenize, tokenize
 from headway.wire.chat import ChatAnswer, ChatBody
 from headway.wire.completions import CompletionAnswer, CompletionBody

@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import uvicorn
-from fastapi import FastAPI
-
 from headway.engine.config import EngineConfig
-from headway.server.access_log import WithoutPaths
 from headway.server.app import create_app
 from headway.server.engine_start import PendingEngine, describe_cache, start_engine
-from headway.server.http_protocol import bounded_protocol
+from headway.server.http_server import HttpServer
+from headway.server.instruments import Instruments, instruments
 from headway.server.listener import Listener, listen
 from headway.server.routes import ROUTES
 from headway.server.run_file import noted, this_process
 from headway.server.settings import ServerSettings
 from headway.server.shutdown import drain, on_signals
 from headway.server.state import ServerState
+from headway.server.tls import tls_context, warn_of_expiry
 from headway.telemetry.logs import configure_logging
 from headway.telemetry.metrics import EngineMetrics
 
@@ -40,61 +38,42 @@ def serve(config: EngineConfig, settings: ServerSettings, warnings: Sequence[str
 
     The port is taken first: whoever connects while the model loads is told so. Raises ConfigError when it cannot be.
     """
+    tls = tls_context(settings)
     listener = listen(settings)
     try:
         configure_logging("APIServer", level=settings.log_level, secrets=settings.api_key)
         for sentence in warnings:
             _log.warning("%s", sentence)
+        warn_of_expiry(settings)
         name = (config.served_model_name or (config.model,))[0]
-        with noted(this_process(listener.url, name, listener.port, listener.uds)) as note:
+        note_of_this = this_process(listener.url, name, listener.port, listener.uds)
+        with noted(note_of_this) as note, instruments(config, settings, name) as watching:
             _log_start(listener, settings)
             metrics = EngineMetrics(name, legacy_names=settings.legacy_metric_names)
             app = create_app(PendingEngine(config), settings, metrics)
-            http = HttpServer(uvicorn_config(app, settings))
+            http = HttpServer(app, settings, tls)
             with asyncio.Runner(loop_factory=http.config.get_loop_factory()) as runner:
-                process = _Process(http, app.state.headway, metrics, lambda: note.unlink(missing_ok=True))
+                process = _Process(http, app.state.headway, metrics, watching, lambda: note.unlink(missing_ok=True))
                 return runner.run(process.run(listener))
     finally:
         listener.close()
 
 
-class HttpServer(uvicorn.Server):
-    """uvicorn without its signal handlers: `shutdown` decides what a signal means."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    def stop_accepting(self) -> None:
-        for listening in getattr(self, "servers", []):
-            listening.close()
-
-
-def uvicorn_config(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
-    if settings.disable_access_log_for_endpoints:
-        logging.getLogger("uvicorn.access").addFilter(WithoutPaths(settings.disable_access_log_for_endpoints))
-    return uvicorn.Config(
-        app,
-        http=bounded_protocol(settings.h11_max_incomplete_event_size, settings.h11_max_header_count),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        log_level=settings.uvicorn_log_level,
-        access_log=not settings.disable_uvicorn_access_log,
-        server_header=False,
-        timeout_keep_alive=int(settings.timeout_keep_alive),
-        timeout_graceful_shutdown=1,
-        proxy_headers=False,
-    )
-
-
 class _Process:
     """The tasks of one server process: HTTP, the engine's life, and the wait for a signal."""
 
-    def __init__(self, http: HttpServer, state: ServerState, metrics: EngineMetrics, remove_note: Callable[[], None]):
+    def __init__(
+        self,
+        http: HttpServer,
+        state: ServerState,
+        metrics: EngineMetrics,
+        watching: Instruments,
+        remove_note: Callable[[], None],
+    ):
         self._http = http
         self._state = state
         self._metrics = metrics
+        self._watching = watching
         self._remove_note = remove_note
         self._engine: AsyncEngine | None = None
 
@@ -120,12 +99,17 @@ class _Process:
         """Returns when the process should end because of its engine."""
         pending = self._state.engine
         assert isinstance(pending, PendingEngine)
-        engine = self._engine = pending.behind = await start_engine(pending.config, self._metrics)
+        engine = self._engine = pending.behind = await start_engine(pending.config, self._metrics, self._watching)
         await self._until_over(engine, "ready")
         if not engine.is_ready:
             _log.error("The model cannot be served: %s", engine.status.error)
             return
         describe_cache(self._metrics, engine)
+        if self._state.chat_template is None and engine.tokenizer.chat_template is None:
+            _log.warning(
+                "this model has no chat template: /v1/chat/completions will refuse messages. "
+                "--chat-template FILE supplies one; /v1/completions needs none"
+            )
         self._state.engine = engine
         logging.getLogger("uvicorn.error").info("Application startup complete.")
         await self._until_over(engine, "dead")
@@ -134,7 +118,12 @@ class _Process:
             await asyncio.Event().wait()  # /health tells the reason until somebody ends the process
 
     async def _until_over(self, engine: AsyncEngine, stage: str) -> None:
-        while engine.status.stage not in (stage, "dead", "stopped"):
+        stalled = False
+        while (status := engine.status).stage not in (stage, "dead", "stopped"):
+            seen = self._state.progress.look(status)
+            if seen.stalled and not stalled:
+                _log.error("The engine has not ended a step for %.0f s; %d request(s) wait for it", seen.still_seconds, seen.requests)
+            stalled = seen.stalled
             await asyncio.sleep(_WATCH_SECONDS)
 
     async def _end_engine(self, life: asyncio.Task[None]) -> None:

@@ -16,6 +16,12 @@ class ServerSettings:
     port: int = 8000
     uds: str | None = None  # path of a Unix socket; replaces host and port
     root_path: str = ""  # prefix that a proxy in front has stripped
+    ssl_keyfile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_ca_certs: str | None = None
+    ssl_cert_reqs: int = 0  # 0 none, 1 optional, 2 required
+    ssl_ciphers: str | None = None
+    enable_ssl_refresh: bool = False
     # who may come in
     api_key: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()  # CORS is off while this is empty
@@ -49,7 +55,9 @@ class ServerSettings:
     disable_access_log_for_endpoints: tuple[str, ...] = ()
     log_level: str | None = None
     legacy_metric_names: bool = True
+    trace_function: bool = False  # VLLM_TRACE_FUNCTION
     # life
     shutdown_timeout: float = 0.0  # seconds that requests may still run after SIGTERM
     exit_on_engine_death: bool = False
+    health_stall_seconds: float = 300.0  # VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS; 0 = never stalled
     timeout_keep_alive: float = 5.0  # VLLM_HTTP_TIMEOUT_KEEP_ALIVE

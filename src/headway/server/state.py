@@ -6,14 +6,15 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import cast
 
 from fastapi import Request
 
 from headway import __version__
-from headway.errors import ConfigError, EngineDeadError, HeadwayError, LoadingError, NotFoundError
+from headway.artifacts.template_source import template_text
+from headway.errors import EngineDeadError, HeadwayError, LoadingError, NotFoundError
 from headway.server.engine_port import EnginePort, MetricsPort
+from headway.server.progress import ProgressWatch
 from headway.server.settings import ServerSettings
 from headway.server.token_pieces import TokenPieces
 from headway.wire.limits import BodyLimits
@@ -28,6 +29,7 @@ class ServerState:
         self.metrics = metrics
         self.created = int(time.time())
         self.load = 0
+        self.progress = ProgressWatch(settings.health_stall_seconds)
         self.names: tuple[str, ...] = engine.config.served_model_name or (engine.config.model,)
         self.limits = BodyLimits(settings.max_request_bytes, settings.max_json_depth)
         self.chat_template = template_text(settings.chat_template)
@@ -95,23 +97,6 @@ def shutting_down() -> HeadwayError:
     return HeadwayError(
         "The server is shutting down", reason="shutting_down", fix="Send the request to another server or later."
     )
-
-
-def template_text(given: str | None) -> str | None:
-    """`--chat-template` is a file or the template itself; one line without braces is taken for a path.
-
-    Raises ConfigError for a file that cannot be read.
-    """
-    if given is None or "\n" in given or "{" in given:
-        return given
-    try:
-        return Path(given).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        raise ConfigError(
-            f"--chat-template {given!r} cannot be read: {e}",
-            param="chat_template",
-            fix="Give a readable file or the template itself.",
-        ) from e
 
 
 def fingerprint(mode: str, engine: EnginePort) -> str | None:

@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from headway.errors import ConfigError
+from headway.telemetry.log_rate import AtMostEvery
 from headway.telemetry.redaction import RedactionFilter, Redactor, redactor_from_environment
 
 _DATE = "%m-%d %H:%M:%S"
 _LOGGERS = ("headway", "uvicorn")
+_EXPORTER = "opentelemetry"  # complains once per batch while a collector is down
+_EXPORTER_SECONDS = 60.0
 _STREAMS = {"ext://sys.stdout": "stdout", "ext://sys.stderr": "stderr"}
 
 
@@ -57,7 +60,18 @@ def configure_logging(
         logger.handlers[:] = [handler]
         logger.setLevel(chosen)
         logger.propagate = False
+    _slow_down_exporter(handler)
     return redact
+
+
+def _slow_down_exporter(like: logging.StreamHandler[Any]) -> None:
+    handler = logging.StreamHandler(like.stream)
+    handler.setFormatter(like.formatter)
+    handler.filters = [*like.filters, AtMostEvery(_EXPORTER_SECONDS)]
+    logger = logging.getLogger(_EXPORTER)
+    logger.handlers[:] = [handler]
+    logger.setLevel(logging.WARNING)
+    logger.propagate = False
 
 
 def line_format(role: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -40,6 +41,10 @@ class RequestStats:
     prefill_seconds: float
     decode_seconds: float
     time_per_output_token: float | None = None  # decode_seconds / (generation_tokens - 1)
-    labels: dict[str, str] = field(default_factory=dict)
     last_of_request: bool = True  # False for all but the last to finish of n sequences
     longest_generation_tokens: int = 0  # with the last of n > 1 sequences: generated tokens of the longest
+    all_generation_tokens: int = 0  # with the last sequence: generated tokens of all of them
+    request_id: str = ""
+    temperature: float | None = None
+    top_p: float | None = None
+    trace_headers: Mapping[str, str] = field(default_factory=dict)  # W3C Trace Context of the caller

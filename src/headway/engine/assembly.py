@@ -1,0 +1,32 @@
+"""From a loaded model and the memory it may use to an engine core: storage, block pool, scheduler, runner, sampler."""
+
+from __future__ import annotations
+
+import torch
+
+from headway.artifacts.tokenizer import Tokenizer
+from headway.capacity.fit import CapacityReport
+from headway.engine.config import EngineConfig
+from headway.engine.core import EngineCore, Observers
+from headway.engine.model_runner import ModelRunner
+from headway.engine.sampler import Sampler
+from headway.engine.scheduler import Scheduler, SchedulerLimits
+from headway.kernels.paged_kv import PagedKV
+from headway.kvcache.manager import KVCacheManager
+from headway.models.causal_lm import CausalLM
+
+
+def assemble(
+    config: EngineConfig, model: CausalLM, tokenizer: Tokenizer, capacity: CapacityReport, dtype: torch.dtype,
+    sampler: type[Sampler], observers: Observers | None,
+) -> EngineCore:  # fmt: skip
+    """Reserves the KV cache; its pages are committed when they are first written."""
+    num_blocks = capacity.num_blocks + 1  # the null block
+    storage = PagedKV(num_blocks, config.block_size, model.config.kv_shape, dtype)
+    manager = KVCacheManager(num_blocks, config.block_size, caching=config.enable_prefix_caching)
+    limits = SchedulerLimits(
+        config.max_num_batched_tokens, config.max_num_seqs, config.long_prefill_token_threshold,
+        chunked_prefill=config.enable_chunked_prefill, policy=config.scheduling_policy,
+    )  # fmt: skip
+    draws = sampler(model.config.vocab_size, seed=config.seed, logprobs_mode=config.logprobs_mode)
+    return EngineCore(Scheduler(limits, manager), ModelRunner(model, storage, config.block_size), draws, tokenizer, observers)

@@ -1,0 +1,102 @@
+"""Models that have no table of their own here: the model of transformers, with paged attention put into it.
+
+Slower than a native model: weights are not packed and every layer is a tree of torch modules. What it computes is what
+transformers computes; a trial run without weights finds what it asks of attention, and a self-check with them compares it
+with transformers' own attention before the first request.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from headway.artifacts.card import ModelCard
+from headway.errors import NotBuiltError
+from headway.kernels.huge_pages import use_huge_pages
+from headway.kernels.interface import Kernels
+from headway.models import fallback_attention
+from headway.models.causal_lm import CausalLM
+from headway.models.fallback_check import check_fallback
+from headway.models.fallback_class import FallbackClass, fallback_class
+from headway.models.fallback_head import FallbackHead, decoder_of
+from headway.models.fallback_model import FallbackConfig, FallbackModel
+from headway.models.fallback_probe import AttentionNeeds, attention_needs
+from headway.models.fallback_refusal import first_line, refusal
+from headway.models.fallback_rope import fix_frequencies
+from headway.models.fallback_weights import load_weights
+from headway.models.fill import Progress
+from headway.quantization.supported import check_quantization
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackPlan:
+    """Everything known before weights are read."""
+
+    card: ModelCard
+    chosen: FallbackClass
+    needs: AttentionNeeds
+    context_length: int
+    config: FallbackConfig
+    parameters: int
+
+    def load(self, dtype: torch.dtype, kernels: Kernels, progress: Progress) -> CausalLM:
+        """Raises ArtifactError (`unsupported_architecture`, `missing_tensor`, `tensor_shape`, `weights_unreadable`)."""
+        _log.warning(
+            "%s has no implementation of its own in Headway: transformers runs it, which is slower", self.chosen.architecture
+        )
+        original = load_weights(self.card, self.chosen, dtype, progress)
+        fix_frequencies(original, self.context_length)
+        model = FallbackModel(original, self.needs, self.config, dtype, kernels)
+        check_fallback(self.chosen.architecture, model, original)
+        use_huge_pages()
+        return model
+
+
+def plan_fallback(card: ModelCard, context_length: int) -> FallbackPlan:
+    """Raises ArtifactError (`unsupported_architecture`, `invalid_model_config`) for what cannot be run, NotBuiltError for
+    quantized checkpoints."""
+    if card.format == "gguf":
+        raise NotBuiltError(
+            f"GGUF files of architecture {card.architecture or card.model_type!r:.80} are not built: only models that Headway runs"
+            " natively are read from GGUF", param="model", fix="Use the safetensors checkpoint of the model.",
+        )  # fmt: skip
+    chosen = fallback_class(card)
+    check_quantization(card)
+    fallback_attention.register()
+    model = _without_weights(chosen)
+    needs = attention_needs(model, decoder_of(model), context_length)
+    vocabulary = _vocabulary(chosen.architecture, model)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return FallbackPlan(card, chosen, needs, context_length, FallbackConfig(vocabulary, needs.kv_shape), parameters)
+
+
+def _without_weights(chosen: FallbackClass) -> Any:
+    try:
+        with torch.device("meta"):
+            # bfloat16 and matrix products by batches: the kernels that the meta device knows.
+            model = chosen.model_class._from_config(
+                copy.deepcopy(chosen.config), dtype=torch.bfloat16, attn_implementation=fallback_attention.NAME,
+                experts_implementation="batched_mm",
+            )  # fmt: skip
+    except Exception as error:  # code of many authors: anything may be raised
+        raise refusal(chosen.architecture, f"transformers cannot build it from its config: {first_line(error)}") from error
+    return model.eval()
+
+
+def _vocabulary(architecture: str, model: Any) -> int:
+    """Width of the logits."""
+    matrix = model.get_output_embeddings()
+    if not isinstance(matrix, torch.nn.Linear):
+        raise refusal(architecture, "its output head is no matrix")
+    hidden = torch.zeros(1, matrix.in_features, dtype=torch.bfloat16, device="meta")
+    try:
+        with torch.no_grad():
+            return int(FallbackHead(model, decoder_of(model))(hidden).shape[-1])
+    except Exception as error:  # code of many authors: anything may be raised
+        raise refusal(architecture, f"its output head does not run by itself: {first_line(error)}") from error

@@ -1,0 +1,81 @@
+"""Loading the weights of a transformers model from local safetensors files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import torch
+
+from headway.artifacts.card import ModelCard
+from headway.errors import ArtifactError
+from headway.models.checkpoint_tensors import refuse_missing, refuse_shapes, refuse_unexpected
+from headway.models.fallback_attention import NAME
+from headway.models.fallback_class import FallbackClass
+from headway.models.fallback_refusal import first_line
+from headway.models.fill import Progress
+
+_FIX: Final = "Download the model again, or check that config.json belongs to these weights."
+
+
+def load_weights(card: ModelCard, chosen: FallbackClass, dtype: torch.dtype, progress: Progress) -> Any:
+    """The model with its weights in `dtype`. `progress` gets checkpoint bytes, in proportion to the parameters loaded.
+
+    Raises ArtifactError: `missing_tensor`, `tensor_shape`, `unexpected_tensor`, `weights_unreadable`.
+    """
+    with _progress(progress, card.weight_bytes):
+        try:
+            model, found = chosen.model_class.from_pretrained(
+                str(card.path), config=chosen.config, dtype=dtype, attn_implementation=NAME, local_files_only=True, use_safetensors=True,
+                trust_remote_code=False, output_loading_info=True, ignore_mismatched_sizes=True,
+            )  # fmt: skip
+        except Exception as error:  # code of many authors: anything may be raised
+            raise ArtifactError(
+                f"transformers cannot load {chosen.architecture} from {card.path}: {first_line(error)}", reason="weights_unreadable",
+                param=str(card.path), fix=_FIX,
+            ) from error  # fmt: skip
+    _check(card, found)
+    return model.eval()
+
+
+def _check(card: ModelCard, found: dict[str, Any]) -> None:
+    """transformers fills what is missing with random numbers and goes on; here it is an error."""
+    refuse_missing(card, sorted(found["missing_keys"]))
+    refuse_shapes(card, [(name, tuple(stored), tuple(wanted)) for name, stored, wanted in sorted(found["mismatched_keys"])])
+    refuse_unexpected(card, sorted(found["unexpected_keys"]))
+
+
+@contextmanager
+def _progress(progress: Progress, total: int) -> Iterator[None]:
+    """Hear of transformers' progress bars while weights are loaded, instead of showing them."""
+    from transformers.utils import logging as hf_logging
+
+    def bar(_: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        items = arguments[0] if arguments else options.get("iterable")
+        return items if items is None or not hasattr(items, "__len__") else _Counted(items, progress, total)
+
+    previous = hf_logging.set_tqdm_hook(bar)
+    try:
+        yield
+    finally:
+        hf_logging.set_tqdm_hook(previous)
+    progress(total, total)
+
+
+class _Counted:
+    """An iterable that tells how far it has come."""
+
+    def __init__(self, items: Any, progress: Progress, total: int):
+        self._items, self._progress, self._total = items, progress, total
+
+    def __iter__(self) -> Iterator[Any]:
+        for done, item in enumerate(self._items):
+            yield item
+            self._progress(self._total * (done + 1) // len(self._items), self._total)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getattr__(self, name: str) -> Callable[..., Iterable[Any] | None]:
+        return lambda *_, **__: None  # set_postfix and the like

@@ -1,0 +1,35 @@
+"""MixtralForCausalLM: Mistral's shape with a mixture of experts in every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from headway.models import gguf_weights, hf_weights, llama
+from headway.models.architecture import Architecture
+from headway.models.decoder_config import DecoderConfig, Experts
+from headway.models.expert_weights import GGUF_EXPERTS, HF_EXPERTS
+from headway.models.hf_experts import routing
+from headway.models.hf_fields import count
+
+
+def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
+    defaults = {"rms_norm_eps": 1e-5, "num_key_value_heads": 8, "rope_theta": 1e6}
+    plain = llama.configure({**defaults, **config, "attention_bias": False, "mlp_bias": False}, context_length)
+    window = None if config.get("sliding_window") is None else count(config, "sliding_window")
+    layers = plain.num_layers
+    chosen = routing(config, ("num_local_experts", "num_experts"), experts=8, chosen=2, renormalized=True)
+    return replace(
+        plain,
+        layer_windows=(window,) * layers,
+        experts=Experts(chosen, plain.intermediate_size, (True,) * layers),
+    )
+
+
+MIXTRAL = Architecture(
+    "MixtralForCausalLM",
+    configure,
+    safetensors=(*hf_weights.ENDS, *hf_weights.ATTENTION, HF_EXPERTS, *hf_weights.PRE_NORMS),
+    gguf=(*gguf_weights.ENDS, *gguf_weights.PERMUTED_ATTENTION, *GGUF_EXPERTS, *gguf_weights.PRE_NORMS),
+)

@@ -1,0 +1,67 @@
+"""Models with a table of their own: everything is checked before anything is allocated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from headway.artifacts.card import ModelCard
+from headway.kernels.huge_pages import use_huge_pages
+from headway.kernels.interface import Kernels
+from headway.models.causal_lm import CausalLM
+from headway.models.checkpoint_tensors import check_tensors
+from headway.models.decoder import Decoder
+from headway.models.decoder_config import DecoderConfig
+from headway.models.fill import Progress, fill
+from headway.models.registry import architecture
+from headway.models.weight_rules import PlacedWeight, WeightRule, place, spelled
+from headway.quantization.supported import check_quantization, check_types
+from headway.quantization.weight_reader import WeightReader
+
+
+@dataclass(frozen=True, slots=True)
+class NativePlan:
+    """A decoder and where its weights are."""
+
+    card: ModelCard
+    config: DecoderConfig
+    weights: tuple[PlacedWeight, ...]
+
+    @property
+    def parameters(self) -> int:
+        return self.card.parameters
+
+    def load(self, dtype: torch.dtype, kernels: Kernels, progress: Progress) -> CausalLM:
+        """Read, convert and pack the weights, one matrix at a time."""
+        model = Decoder(self.config, dtype, kernels)
+        with WeightReader(self.card) as reader:
+            fill(model, self.card.tensors, self.weights, reader.read_into, progress)
+        use_huge_pages()
+        return model
+
+
+def plan_native(card: ModelCard, context_length: int) -> NativePlan:
+    """Raises ArtifactError (`unsupported_architecture`, `invalid_model_config`, `missing_tensor`, `tensor_shape`,
+    `unsupported_tensor_type`, ...), NotBuiltError for formats and features that are not there."""
+    check_quantization(card)
+    config, weights = placed_weights(card, context_length)
+    check_tensors(card, {weight.source: weight.shape for weight in weights})
+    check_types(card.tensors[weight.source] for weight in weights)
+    return NativePlan(card, config, weights)
+
+
+def placed_weights(card: ModelCard, context_length: int) -> tuple[DecoderConfig, tuple[PlacedWeight, ...]]:
+    """The decoder that the config describes, and the tensors that it needs."""
+    declared = architecture(card.architecture)
+    config = declared.configure(card.config, context_length)
+    table = spelled(declared.gguf if card.format == "gguf" else declared.safetensors, card.tensors)
+    return config, tuple(place(_rules(card, config, table), config))
+
+
+def _rules(card: ModelCard, config: DecoderConfig, rules: tuple[WeightRule, ...]) -> tuple[WeightRule, ...]:
+    """A tied model without a head of its own takes the embedding. A head that is there is used: tools that untie weights
+    forget to say so in the config, and one that is really tied is equal."""
+    if not config.tie_word_embeddings:
+        return rules
+    return tuple(rule for rule in rules if rule.module != "head" or rule.source in card.tensors)

@@ -1,0 +1,49 @@
+"""Phi3ForCausalLM: Phi-3 mini and medium, Phi-3.5 mini, Phi-4, Phi-4 mini. Llama's shape with fused projections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headway.models import gguf_weights, hf_weights
+from headway.models.architecture import Architecture
+from headway.models.decoder_config import DecoderConfig
+from headway.models.hf_fields import activation, count, flag, sizes
+from headway.models.hf_rope import rope_spec
+
+# What transformers takes for a config without the field.
+_ORIGINAL_CONTEXT: Final = 4_096
+
+
+def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
+    size = sizes(config, epsilon=1e-5)
+    layers, head_dim = size["num_layers"], size["head_dim"]
+    window = None if config.get("sliding_window") is None else count(config, "sliding_window")
+    rope = rope_spec(_with_longrope(config), head_dim, context_length, default_fraction=1.0)
+    return DecoderConfig(
+        **size,
+        activation=activation(config, "hidden_act", "silu"),
+        attention_scale=head_dim**-0.5,
+        ropes=(rope,),
+        layer_ropes=(0,) * layers,
+        layer_windows=(window,) * layers,
+        tie_word_embeddings=flag(config, "tie_word_embeddings"),
+    )
+
+
+def _with_longrope(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The first Phi-3 configs call their scaling "yarn" when it is longrope, as transformers knows, too."""
+    renamed: dict[str, Any] = {"original_max_position_embeddings": _ORIGINAL_CONTEXT, **config}
+    for name in ("rope_scaling", "rope_parameters"):
+        settings = config.get(name)
+        if isinstance(settings, Mapping) and "yarn" in (settings.get("type"), settings.get("rope_type")):
+            renamed[name] = {**settings, "rope_type": "longrope"}
+    return renamed
+
+
+PHI3 = Architecture(
+    "Phi3ForCausalLM",
+    configure,
+    safetensors=(*hf_weights.FUSED_PROJECTIONS, *hf_weights.PRE_NORMS),
+    gguf=(*gguf_weights.FUSED_PROJECTIONS, *gguf_weights.PRE_NORMS),
+)

@@ -1,0 +1,52 @@
+"""`GET /health` and `/ping`: may requests be sent here? Answered on the event loop, which never computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from headway.server.progress import Progress
+from headway.server.respond import json_response
+from headway.server.state import ServerState, state_of
+from headway.wire.errors import scrub
+
+STALLED = "engine_stalled"
+
+
+async def health(request: Request) -> Response:
+    """200 `{"status":"ok"}` when requests can be served; else 503 with what is going on.
+
+    A ready engine's progress is in the headers `x-engine-steps`, `x-engine-still-seconds`, `x-engine-running` and
+    `x-engine-waiting`, with `?verbose=1` in the body as well. An engine that has work and makes no step is not healthy.
+    """
+    state = state_of(request)
+    status = state.engine.status
+    if state.is_closing:
+        return json_response({"status": "stopping"}, 503)
+    if status.stage in ("dead", "stopped"):
+        return json_response({"status": status.stage, "reason": scrub(status.error or "no reason given")}, 503)
+    if status.stage != "ready":
+        return json_response({"status": "loading", "stage": status.stage, "progress": round(status.progress, 4)}, 503)
+    return _moving(state, state.progress.look(status), verbose=request.query_params.get("verbose") == "1")
+
+
+def _moving(state: ServerState, seen: Progress, verbose: bool) -> Response:
+    counts = {
+        "steps": seen.steps,
+        "still_seconds": round(seen.still_seconds, 3),
+        "running": seen.running,
+        "waiting": seen.waiting,
+    }
+    body: dict[str, Any] = {"status": "ok"}
+    if seen.stalled:
+        message = (
+            f"no step has ended for {seen.still_seconds:.0f} s while {seen.requests} request(s) wait "
+            f"(--health-stall-seconds {state.settings.health_stall_seconds:g})"
+        )
+        body = {"status": "stalled", "reason": STALLED, "message": message}
+    response = json_response(body | (counts if verbose or seen.stalled else {}), 503 if seen.stalled else 200)
+    for name, value in counts.items():
+        response.headers[f"x-engine-{name.replace('_', '-')}"] = str(value)
+    return response

@@ -1,0 +1,64 @@
+"""The HTTP server below the application: uvicorn, set up for one listening socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from collections.abc import Iterator
+
+import uvicorn
+from fastapi import FastAPI
+
+from headway.server.access_log import WithoutPaths
+from headway.server.http_protocol import bounded_protocol
+from headway.server.settings import ServerSettings
+from headway.server.tls import refresh
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn without its signal handlers: `shutdown` decides what a signal means. `tls` makes it HTTPS."""
+
+    def __init__(self, app: FastAPI, settings: ServerSettings, tls: ssl.SSLContext | None = None):
+        super().__init__(_config(app, settings))
+        self._settings = settings
+        self.config.load()
+        self.config.ssl = tls
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        renewal = None
+        if self.config.ssl is not None and self._settings.enable_ssl_refresh:
+            renewal = asyncio.create_task(refresh(self.config.ssl, self._settings))
+        try:
+            await super().serve(sockets)
+        finally:
+            if renewal is not None:
+                renewal.cancel()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def stop_accepting(self) -> None:
+        for listening in getattr(self, "servers", []):
+            listening.close()
+
+
+def _config(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
+    if settings.disable_access_log_for_endpoints:
+        logging.getLogger("uvicorn.access").addFilter(WithoutPaths(settings.disable_access_log_for_endpoints))
+    return uvicorn.Config(
+        app,
+        http=bounded_protocol(settings.h11_max_incomplete_event_size, settings.h11_max_header_count),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level=settings.uvicorn_log_level,
+        access_log=not settings.disable_uvicorn_access_log,
+        server_header=False,
+        timeout_keep_alive=int(settings.timeout_keep_alive),
+        timeout_graceful_shutdown=1,
+        proxy_headers=False,
+    )

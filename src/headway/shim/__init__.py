@@ -1,0 +1,1 @@
+"""The alias `vllm`: what `headway shim install` writes into an environment, and what its names mean."""

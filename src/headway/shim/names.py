@@ -1,0 +1,54 @@
+"""The modules of the alias, and what each of their names means here. A table; `modules` makes modules of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_LLM = "headway.engine.llm:LLM"
+_PARAMS = "headway.engine.sampling_params:SamplingParams"
+_KINDS = "headway.engine.outputs:OutputKind"
+_ARGS = "headway.shim.engine_args:EngineArgs"
+_ASYNC_ARGS = "headway.shim.engine_args:AsyncEngineArgs"
+_ASYNC = "headway.shim.async_llm:AsyncLLM"
+_OUTPUTS = {
+    "RequestOutput": "headway.engine.outputs:RequestOutput",
+    "CompletionOutput": "headway.engine.outputs:CompletionOutput",
+}
+_PROMPTS = {"TextPrompt": "builtins:dict", "TokensPrompt": "builtins:dict"}  # typed dictionaries in vLLM
+_VERSION = {"__version__": "headway.shim.version:ALIAS_VERSION"}
+
+# module -> name -> "module:attribute". A module that is only on the way to another has no names.
+MODULES: Mapping[str, Mapping[str, str]] = {
+    "vllm": {
+        "LLM": _LLM,
+        "SamplingParams": _PARAMS,
+        "EngineArgs": _ARGS,
+        "AsyncEngineArgs": _ASYNC_ARGS,
+        "AsyncLLMEngine": _ASYNC,
+        **_OUTPUTS,
+        **_PROMPTS,
+        **_VERSION,
+    },
+    "vllm.version": _VERSION,
+    "vllm.sampling_params": {"SamplingParams": _PARAMS, "RequestOutputKind": _KINDS},
+    "vllm.outputs": _OUTPUTS,
+    "vllm.inputs": _PROMPTS,
+    "vllm.engine": {},
+    "vllm.engine.arg_utils": {"EngineArgs": _ARGS, "AsyncEngineArgs": _ASYNC_ARGS},
+    "vllm.engine.async_llm_engine": {"AsyncLLMEngine": _ASYNC},
+    "vllm.v1": {},
+    "vllm.v1.engine": {},
+    "vllm.v1.engine.async_llm": {"AsyncLLM": _ASYNC},
+    "vllm.entrypoints": {},
+    "vllm.entrypoints.llm": {"LLM": _LLM},
+    "vllm.entrypoints.cli": {},
+    "vllm.entrypoints.cli.main": {"main": "headway.cli.vllm:main"},
+    "vllm.entrypoints.openai": {},
+    "vllm.entrypoints.openai.api_server": {},
+}
+# `python -m MODULE` calls this.
+PROGRAMS: Mapping[str, str] = {
+    "vllm": "headway.cli.vllm:main",
+    "vllm.entrypoints.cli.main": "headway.cli.vllm:main",
+    "vllm.entrypoints.openai.api_server": "headway.cli.vllm:api_server",
+}
