@@ -53,6 +53,7 @@ bench: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m headway.telemetry.metrics_doc > docs/metrics.md
 	$(BIN)/python -m headway.cli.flag_docs > docs/flags.md
+	$(BIN)/python -m headway.telemetry.dashboard > examples/grafana/headway.json
 
 # New versions of everything: a fresh environment, resolved from pyproject.toml, written to requirements.lock.
 lock:

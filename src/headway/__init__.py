@@ -12,14 +12,16 @@ __version__ = "0.1.0"
 bound_spinning(os.environ)  # here, because it must come before anything imports torch
 
 if TYPE_CHECKING:
+    from headway.engine.beam_search import BeamSearchParams
     from headway.engine.llm import LLM
     from headway.engine.outputs import CompletionOutput, RequestOutput
     from headway.engine.sampling_params import SamplingParams
 
-__all__ = ["LLM", "CompletionOutput", "RequestOutput", "SamplingParams", "__version__"]
+__all__ = ["LLM", "BeamSearchParams", "CompletionOutput", "RequestOutput", "SamplingParams", "__version__"]
 
 _HOMES = {
     "LLM": "headway.engine.llm",
+    "BeamSearchParams": "headway.engine.beam_search",
     "SamplingParams": "headway.engine.sampling_params",
     "RequestOutput": "headway.engine.outputs",
     "CompletionOutput": "headway.engine.outputs",

@@ -62,6 +62,18 @@ class StepError(HeadwayError):
     reason = "step_failed"
 
 
+class LogitsProcessorError(StepError):
+    """A logits processor that was loaded at start failed on this request."""
+
+    reason = "logits_processor_failed"
+
+
+class DeadlineError(HeadwayError):
+    """The time that the client, or the server's default, gives a request was over before its answer was complete."""
+
+    reason = "deadline_exceeded"
+
+
 class LoadingError(HeadwayError):
     """The model is still loading."""
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
 from tests.artifacts.loopback_server import Answer, Request, ranged
@@ -38,12 +38,12 @@ def blob_name(name: str, content: bytes) -> str:
 
 
 def hub(
-    files: dict[str, bytes], *, repo: str = REPO, hashes: bool = True, storage: str | None = None, listed: dict[str, bytes] | None = None
+    files: dict[str, bytes], *, repo: str = REPO, hashes: Literal["all", "sizes", "none"] = "all", storage: str | None = None, listed: dict[str, bytes] | None = None
 ) -> Callable[[Request], Answer]:
     """Answers for one public repository.
 
     `storage` is the URL of another server to which large files are redirected. `listed` replaces the contents that sizes
-    and hashes are taken from. Without `hashes` the listing has names only, like that of a plain mirror.
+    and hashes are taken from. `hashes` "sizes" and "none": what the listing of a plain mirror has beside names.
     """
     promised = {**files, **(listed or {})}
 
@@ -69,9 +69,9 @@ def hub(
     return answer
 
 
-def _sibling(name: str, content: bytes, hashes: bool) -> dict[str, Any]:
-    if not hashes:
-        return {"rfilename": name}
+def _sibling(name: str, content: bytes, hashes: str) -> dict[str, Any]:
+    if hashes != "all":
+        return {"rfilename": name} | ({"size": len(content)} if hashes == "sizes" else {})
     fields: dict[str, Any] = {"rfilename": name, "size": len(content), "blobId": git_blob(content)}
     if is_large(name):
         fields["lfs"] = {"sha256": sha256(content), "size": len(content), "pointerSize": 135}

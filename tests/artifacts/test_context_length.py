@@ -10,7 +10,7 @@ from headway.artifacts.context_length import context_length
 @pytest.mark.parametrize(
     ("config", "length"),
     [
-        ({}, None),
+        ({}, None), ({"model_type": "falcon"}, 2_048),
         ({"max_position_embeddings": 8192}, 8192),
         ({"n_positions": 1024}, 1024),
         ({"max_position_embeddings": 4096, "seq_length": 2048}, 2048),

@@ -46,8 +46,10 @@ def test_transformers_accepts_the_config_of_every_architecture(tmp_path: Path, a
     theirs: Any = AutoConfig.for_model(config.pop("model_type"), **config)
     assert theirs.num_hidden_layers == 2
     assert theirs.vocab_size == 50
-    assert getattr(theirs, "head_dim", 16) == 16
+    assert architecture == "falcon" or getattr(theirs, "head_dim", 16) == 16  # Falcon's is always hidden / heads
     assert theirs.tie_word_embeddings is True
+    if architecture == "gpt2":
+        return  # knows no rotation
     rope = theirs.rope_parameters
     assert 500000.0 in (rope.get("rope_theta"), rope.get("full_attention", {}).get("rope_theta"))
 

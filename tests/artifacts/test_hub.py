@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from headway.artifacts.hub_cache import find_snapshot
 from headway.artifacts.hub_files import wanted_files
+from headway.artifacts.hub_token import FOREIGN_VARIABLES
 from headway.artifacts.inspect import inspect
 from headway.errors import ArtifactError
 from tests.artifacts.loopback_hub import COMMIT, REPO, hub, json_answer, storage_of
@@ -99,7 +104,10 @@ def _failure(
         (json_answer({"error": "no"}, 403), "hub_forbidden", "read access", False),
         (json_answer({"error": "no"}, 404, **{"X-Error-Code": "RepoNotFound"}), "hub_not_found", "no such repository", False),
         (json_answer({"error": "slow down"}, 429, **{"Retry-After": "0"}), "hub_rate_limited", "429", True),
+        (json_answer({"error": "down"}, 500), "hub_unavailable", "500", True),
         (json_answer({"error": "down"}, 503), "hub_unavailable", "503", True),
+        (json_answer({}, 403, **{"X-Error-Message": "Access to this resource is disabled."}), "hub_disabled", "disabled", False),
+        (json_answer({}, 404, **{"X-Error-Code": "RevisionNotFound"}), "hub_revision_not_found", "/tree/main", False),
     ],
 )
 def test_each_answer_has_its_own_reason(
@@ -107,7 +115,7 @@ def test_each_answer_has_its_own_reason(
 ) -> None:
     error, requests = _failure(monkeypatch, answer)
     assert (error.reason, says in error.message) == (reason, True), error.message
-    assert (len(requests) > 1) == retried
+    assert len(requests) == (4 if retried else 1)
 
 
 def test_a_transient_answer_is_survived(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,9 +145,66 @@ def test_token_is_sent_trimmed_named_and_never_shown(
     with caplog.at_level(logging.DEBUG):
         error, requests = _failure(monkeypatch, json_answer({"error": "no"}, 401))
     assert requests[0].headers["authorization"] == "Bearer hf_TESTONLY123"
-    assert variable in error.message
+    assert error.reason == "hub_token_refused"
+    assert f"the token from {variable} was sent" in error.message
     assert "white space" in caplog.text
+    assert variable in caplog.text
     assert "hf_TESTONLY123" not in error.message + caplog.text
+
+
+def test_the_token_of_a_login_is_named_by_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`huggingface_hub` reads the file; another process, since it notes the path when it is imported."""
+    (tmp_path / "token").write_text("hf_FROMFILE123\n")
+    with loopback(lambda request: json_answer({"error": "no"}, 401)) as server:
+        environment = {**os.environ, "HF_ENDPOINT": server.url, "HF_TOKEN_PATH": str(tmp_path / "token")}
+        command = [sys.executable, "-m", "headway.cli.main", "inspect", REPO, "--json"]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert [request.headers.get("authorization") for request in server.requests] == ["Bearer hf_FROMFILE123"]
+    error = json.loads(run.stdout)["error"]
+    assert (run.returncode, error["reason"]) == (1, "hub_token_refused")
+    assert "the token from the file that HF_TOKEN_PATH names was sent" in error["message"]
+    assert "hf_FROMFILE123" not in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("variable", FOREIGN_VARIABLES)
+def test_a_token_under_a_name_that_nobody_reads_is_pointed_out(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "hf_TESTONLY123")
+    error, requests = _failure(monkeypatch, json_answer({"error": "no"}, 401))
+    assert "authorization" not in requests[0].headers
+    assert error.reason == "hub_unauthorized"
+    assert f"{variable} is set, but is not the name of a hub token: use HF_TOKEN" in error.message
+    assert "hf_TESTONLY123" not in error.message
+
+
+@pytest.mark.parametrize("value", ["hf_TEST ONLY", "hf_TEST\nONLY", "hf_TÄST"])
+def test_a_token_that_no_header_can_carry_is_refused_unsent(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", value)
+    error, requests = _failure(monkeypatch, json_answer({}))
+    assert error.reason == "hub_token_malformed"
+    assert "HF_TOKEN" in error.message
+    assert value not in error.message
+    assert not requests
+
+
+def test_gated_with_and_without_token_have_different_fixes(monkeypatch: pytest.MonkeyPatch) -> None:
+    gated = json_answer({"error": "gated"}, 401, **{"X-Error-Code": "GatedRepo"})
+    error, _ = _failure(monkeypatch, gated)
+    assert error.reason == "hub_gated"
+    assert "no token was found" in error.message
+    assert "then set HF_TOKEN, also inside the container" in error.message
+    monkeypatch.setenv("HF_TOKEN", "hf_TESTONLY123")
+    error, _ = _failure(monkeypatch, gated)
+    assert "with the account of the token" in error.message
+
+
+def test_a_password_in_the_endpoint_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    with loopback(lambda request: json_answer({}, 418)) as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url.replace("//", "//user:sesame@"))
+        with pytest.raises(ArtifactError) as caught:
+            inspect(REPO)
+    assert caught.value.reason == "hub_answer"
+    assert "418" in caught.value.message
+    assert "sesame" not in caught.value.message
 
 
 def test_token_is_not_sent_to_another_host(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:

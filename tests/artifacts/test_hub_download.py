@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-import httpx
 import pytest
 
-from headway.artifacts import resumable_download
-from headway.artifacts.hub_download import HubFile, hub_files
+from headway.artifacts import hub as hub_module
+from headway.artifacts.hub_listing import repository_files
 from headway.artifacts.inspect import inspect
-from headway.errors import ArtifactError
+from headway.errors import ArtifactError, ConfigError
 from tests.artifacts.loopback_hub import COMMIT, REPO, blob_name, hub, json_answer, storage_of
 from tests.artifacts.loopback_server import Answer, Loopback, Request, loopback
 
@@ -94,7 +94,7 @@ def test_a_start_goes_on_where_the_last_one_ended(files: dict[str, bytes], hub_e
 
 def test_a_silent_server_is_left_and_asked_again(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the shard comes, then nothing, until the time-out; the rest comes with the second request."""
-    monkeypatch.setattr(resumable_download, "TIMEOUT", httpx.Timeout(0.2))
+    monkeypatch.setattr(hub_module, "SILENCE_SECONDS", 0.2)
     stalled: list[object] = []
 
     def stall(reply: Answer) -> Answer | None:
@@ -108,9 +108,19 @@ def test_a_silent_server_is_left_and_asked_again(files: dict[str, bytes], monkey
     assert asked_for(server) == [None, f"bytes={len(files[SHARD]) // 2}-"]
 
 
+def test_the_variables_of_the_hub_library_set_the_patience(served: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_DOWNLOAD_TIMEOUT", "soon")
+    with pytest.raises(ConfigError, match="HF_HUB_DOWNLOAD_TIMEOUT must be a whole number"):
+        inspect(REPO)
+    monkeypatch.setenv("HF_HUB_DOWNLOAD_TIMEOUT", "60")
+    monkeypatch.setenv("HF_HUB_ETAG_TIMEOUT", "-1")
+    with pytest.raises(ConfigError, match="HF_HUB_ETAG_TIMEOUT must be a whole number"):
+        inspect(REPO)
+
+
 def test_a_slow_trickle_is_no_silence(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every eighth comes within the time-out, the whole takes longer than it."""
-    monkeypatch.setattr(resumable_download, "TIMEOUT", httpx.Timeout(0.4))
+    monkeypatch.setattr(hub_module, "SILENCE_SECONDS", 0.4)
 
     def trickle(reply: Answer) -> None:
         reply.trickle = 0.08
@@ -120,20 +130,26 @@ def test_a_slow_trickle_is_no_silence(files: dict[str, bytes], monkeypatch: pyte
     assert asked_for(server) == [None]
 
 
-@pytest.mark.parametrize("wrong", ["other bytes", "shorter", "longer"])
+@pytest.mark.parametrize(("wrong", "hashes"), [("other bytes", "all"), ("shorter", "all"), ("shorter", "sizes"), ("longer", "sizes")])
 def test_what_is_not_what_the_hub_promised_is_refused_and_not_kept(
-    wrong: str, files: dict[str, bytes], hub_environment: Path, monkeypatch: pytest.MonkeyPatch
+    wrong: str, hashes: Any, files: dict[str, bytes], hub_environment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = files[SHARD]
-    content = {"other bytes": right[:-1] + b"?", "shorter": right[:-10], "longer": right + b"?" * 100_000}[wrong]
-    with serving(hub({**files, SHARD: content}, listed={SHARD: right}), monkeypatch) as server:
-        error = refused()
-    assert error.reason == "hash_mismatch"
-    for part in (SHARD, f"{len(right)} bytes", blob_name(SHARD, right), "proxy"):
-        assert part in error.message
-    assert asked_for(server)[0] is None
-    assert len(asked_for(server)) == (5 if wrong == "shorter" else 2) or wrong == "shorter"
-    assert not [name for name in stored(hub_environment) if name.startswith(blob_name(SHARD, right))]
+    content = {"other bytes": right[:-1] + b"?", "shorter": right[:-10], "longer": right + bytes(10_000_000)}[wrong]
+    most = 0
+
+    def progress(label: str, done: int, total: int | None) -> None:
+        nonlocal most
+        most = max(most, done)
+
+    with serving(hub({**files, SHARD: content}, listed={SHARD: right}, hashes=hashes), monkeypatch):
+        with pytest.raises(ArtifactError) as caught:
+            inspect(REPO, progress=progress)
+    assert caught.value.reason == "hash_mismatch"
+    for part in (SHARD, f"{len(right)} bytes", "proxy", *([blob_name(SHARD, right)] if hashes == "all" else [])):
+        assert part in caught.value.message
+    assert most < 1_000_000  # bytes that nobody promised are not stored first
+    assert not [name for name in stored(hub_environment) if name.endswith(".incomplete")]
     assert not (hub_environment / f"models--acme--tiny/snapshots/{COMMIT}/{SHARD}").exists()
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert refused().reason == "offline_not_cached"
@@ -226,7 +242,7 @@ def test_the_letter_case_of_the_hub_is_the_one_that_is_stored(
 
 
 def test_a_mirror_that_promises_nothing_is_believed(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(hub(files, hashes=False), monkeypatch) as server:
+    with serving(hub(files, hashes="none"), monkeypatch) as server:
         folder = inspect(REPO).path
         server.requests.clear()
         assert inspect(REPO).path == folder
@@ -258,19 +274,30 @@ def test_huggingface_hub_finds_what_we_stored_and_we_what_it_stored(
 
 
 def test_names_that_would_leave_the_snapshot_are_left_out() -> None:
-    class Sibling:
-        def __init__(self, name: str, blob: str | None = None):
-            self.rfilename, self.size, self.blob_id, self.lfs = name, 3, blob, None
+    names = ("../x.json", "1_/../../x/config.json", "/etc/x.json", "a\\b.json", "", "a\0.json", "ok.json")
+    assert list(repository_files(COMMIT, [{"rfilename": name} for name in names])) == ["ok.json"]
 
-    class Info:
-        sha = COMMIT
-        siblings = tuple(Sibling(name) for name in ("../x.json", "1_/../../x/config.json", "/etc/x.json", "a\\b.json", "", "ok.json"))
 
-    assert list(hub_files(Info())) == ["ok.json"]
-    Info.siblings = (Sibling("ok.json", "../../../x"),)
-    (file,) = hub_files(Info()).values()
-    assert isinstance(file, HubFile)
-    assert "/" not in file.blob
+@pytest.mark.parametrize("wrong", [{"blobId": "../../../x"}, {"lfs": {"sha256": "../x", "size": 3}}, {"lfs": {}, "size": -1}, {"size": "3"}])
+def test_hashes_and_sizes_that_are_none_are_no_promises(wrong: dict[str, Any]) -> None:
+    file = repository_files(COMMIT, [{"rfilename": "ok.json", **wrong}])["ok.json"]
+    assert file.blob.isalnum()
+    assert (file.promised.sha256, file.promised.git_blob) == (None, None)
+    assert file.promised.nbytes in (None, 3)
+
+
+def test_another_name_than_the_one_asked_for_is_no_folder_of_the_cache(
+    files: dict[str, bytes], hub_environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    normal = hub(files)
+
+    def answer(request: Request) -> Answer:
+        reply = normal(request)
+        reply.body = reply.body.replace(b'"id": "acme/tiny"', b'"id": "../../tiny"')
+        return reply
+
+    with serving(answer, monkeypatch):
+        assert inspect(REPO).path.is_relative_to(hub_environment / "models--acme--tiny")
 
 
 def test_a_commit_that_is_none_is_refused(files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +325,9 @@ def test_signed_links_and_tokens_stay_out_of_messages_and_logs(
     monkeypatch.setenv("HF_TOKEN", "hf_TESTONLY123")
     with loopback(storage_of({})) as storage, serving(hub(files, storage=storage.url), monkeypatch), caplog.at_level(logging.INFO):
         error = refused()
-    assert error.reason == "hub_not_found"
+    assert error.reason == "hub_storage_refused"
+    assert storage.url in error.message
+    assert "model-00001-of-00002.safetensors" in caplog.text
     for secret in ("hf_TESTONLY123", "X-Signature=secret"):
         assert secret not in error.message
         assert secret not in caplog.text

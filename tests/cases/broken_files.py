@@ -241,6 +241,8 @@ INPUTS: tuple[Broken, ...] = (
     Broken("other", "no config", "missing_config", "config.json", ("architecture is unknown",), _folder(lambda folder: (folder / "config.json").unlink())),
     Broken("other", "config is a list", "invalid_json", "config.json", ("JSON object, found list",), _file("config.json", b"[]")),
     Broken("other", "config is cut", "invalid_json", "config.json", ("not valid JSON",), _file("config.json", b'{"architectures": [')),
+    Broken("other", "config nests", "invalid_json", "config.json", ("deeper than 64",), _file("config.json", b'{"a":' + b"[" * 400 + b"]" * 400 + b"}")),
+    Broken("other", "config nests far too deep", "invalid_json", "config.json", ("not valid JSON",), _file("config.json", b'{"a":' + b"[" * 100_000)),
     Broken("other", "weight file named", "not_a_model", "model.safetensors", ("Name the folder",), lambda root: write_folder(root / "m") / "model.safetensors"),
     Broken("other", "config named", "not_a_model", "config.json", ("Name the folder",), lambda root: write_folder(root / "m") / "config.json"),
     Broken("other", "wrong case", "wrong_case", "tiny", ("letters differ", "Models/Tiny"), _wrong_case),

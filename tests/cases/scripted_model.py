@@ -128,7 +128,7 @@ def scripted_engine(
     capacity = SimpleNamespace(num_blocks=num_blocks - 1)
     loaded = LoadedEngine(core, None, model.tokenizer, limits, capacity, {})  # type: ignore[arg-type]
     engine = AsyncEngine(EngineConfig("tiny", **config))
-    with mock.patch.object(async_engine, "load_engine", lambda *args: loaded):
+    with mock.patch.object(async_engine, "load_engine", return_value=loaded):
         engine.start()
         assert engine._ready.wait(20)
     return engine, metrics

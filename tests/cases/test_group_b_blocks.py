@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headway import LLM, SamplingParams
+from headway.engine.admission import admit
 from headway.engine.core import Observers
 from headway.engine.outputs import OutputKind, RequestOutput
 from headway.errors import CapacityError
@@ -40,7 +42,7 @@ def test_b01_five_hundred_aborts_at_random_steps_leave_nothing_behind() -> None:
     than a step's budget, and n=2."""
     world = ScriptedCore(say("x" * 2000), num_blocks=1 + 64, block_size=BLOCK, budget=48, max_model_len=64 * BLOCK)
     dice = random.Random(1)
-    hits = chunked = 0
+    chunked = 0
     live: list[tuple[str, int]] = []
     for i in range(500):
         length = dice.choice((1, 15, 16, 17, 40, 100, 300))
@@ -55,8 +57,7 @@ def test_b01_five_hundred_aborts_at_random_steps_leave_nothing_behind() -> None:
                     world.core.step()
                 world.core.abort(name)
             live.clear()
-    hits = sum(s.prefix_hits for s in world.steps)
-    assert hits > 0
+    assert sum(s.prefix_hits for s in world.steps) > 0
     assert chunked > 0
     world.check_empty()
     assert not any(world.kv.pool.references(block) for block in range(world.kv.pool.num_blocks))
@@ -95,7 +96,7 @@ def test_b04_an_exact_fit_finishes_alone_and_two_finish_one_way_or_the_other(roo
     assert [(len(o.token_ids), o.finish_reason) for o in (*alone, *both)] == [(28, "length")] * 4
     assert [o.token_ids for o in both] == [o.token_ids for o in alone]
     empty = [p.scheduled_tokens == 0 and p.waiting > 0 for p in plans]
-    assert not any(a and b for a, b in zip(empty, empty[1:], strict=False))
+    assert not any(a and b for a, b in pairwise(empty))
 
 
 # ---- B05 -----------------------------------------------------------------------------------------------------------
@@ -122,8 +123,7 @@ def test_b05_preempted_streams_equal_their_solo_runs(root: Path, policy: str, ca
     alone = [llm.generate({"prompt_token_ids": p}, params, use_tqdm=False)[0].outputs[0] for p in prompts]
     llm.reset_prefix_cache()
     steps.clear()
-    started: list[int] = []
-    outputs = stream(llm, prompts, late=5, urgent=policy == "priority", started=started)
+    outputs, ended = stream(llm, prompts, late=5, urgent=policy == "priority")
     with caplog.at_level(logging.WARNING):
         log.close()
     for number, want in enumerate(alone):
@@ -134,23 +134,22 @@ def test_b05_preempted_streams_equal_their_solo_runs(root: Path, policy: str, ca
     assert 0 < preemptions <= 6 * 60 / BLOCK, "each resume has to win at least a block"
     assert sum(s.prompt_tokens for s in steps) == 6 * 40
     if policy == "priority":
-        assert started.index(5) < started.index(4), "the urgent one waits for its elders"
+        assert ended.index(5) < ended.index(4), "the urgent one waits for its elders"
     else:
-        assert started == sorted(started)
+        assert ended == sorted(ended)
     assert f"vllm:num_preemptions_total{{engine=\"0\",model_name=\"tiny\"}} {float(preemptions)}" in metrics.render().decode()
     warnings = [r.getMessage() for r in caplog.records if "preempted" in r.getMessage()]
     assert warnings
     assert all("--kv-cache-memory-bytes" in w for w in warnings)
 
 
-def stream(llm: LLM, prompts: list[list[int]], *, late: int, urgent: bool, started: list[int]) -> dict[int, list[RequestOutput]]:
-    """Deltas of all requests; number `late` comes after ten steps, with a better priority when `urgent`."""
-    from headway.engine.admission import admit
-
+def stream(llm: LLM, prompts: list[list[int]], *, late: int, urgent: bool) -> tuple[dict[int, list[RequestOutput]], list[int]]:
+    """Deltas of all requests, and the order in which they ended; number `late` comes after ten steps, with a better priority when `urgent`."""
     loaded = llm._engine
     core = loaded.core
     params = SamplingParams(temperature=0, max_tokens=60, ignore_eos=True, output_kind=OutputKind.DELTA)
     out: dict[int, list[RequestOutput]] = {i: [] for i in range(len(prompts))}
+    ended: list[int] = []
 
     def add(number: int) -> None:
         priority = -1 if urgent and number == late else 0
@@ -164,10 +163,10 @@ def stream(llm: LLM, prompts: list[list[int]], *, late: int, urgent: bool, start
             add(late)
         for output in core.step():
             number = int(output.request_id)
-            if not out[number]:
-                started.append(number)
             out[number].append(output)
-    return out
+            if output.finished:
+                ended.append(number)
+    return out, ended
 
 
 def test_b05_a_resumed_sequence_precedes_newcomers_of_its_priority() -> None:

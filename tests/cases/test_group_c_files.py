@@ -44,7 +44,7 @@ def test_different_kinds_have_different_reasons() -> None:
         "C02": {"truncated": 3, "tensor_gap": 2, "tensor_entry": 2},
         "C03": {"missing_shards": 7, "tensor_not_in_shard": 2, "index_invalid": 2},
         "C05": {"truncated": 4, "html_page": 2, "old_ggml": 2, "gguf_version": 2, "gguf_invalid": 2},
-        "other": {"not_a_model": 2, "invalid_json": 2},
+        "other": {"not_a_model": 2, "invalid_json": 4},
     }
     for case, shared in same.items():
         reasons = [broken.reason for broken in INPUTS if broken.case == case]

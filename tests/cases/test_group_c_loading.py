@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gguf
 import numpy as np
 import pytest
 import torch
@@ -17,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from headway.engine.llm import LLM
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import HeadwayError
+from tests.artifacts.model_files import finish, gguf_writer, write_gguf
 from tests.cases.broken_files import POINTER
 from tests.cases.tiny_model import save_tiny_model
 
@@ -160,6 +162,62 @@ def test_trust_remote_code_is_refused_with_the_reason(model: Path) -> None:
     error = refused(model, trust_remote_code=True)
     assert error.reason == "flag_refused"
     assert "never run" in error.message
+
+
+# The same for GGUF files, which bring their own tokenizer and configuration.
+
+
+def _without_tokenizer(path: Path) -> None:
+    writer = gguf_writer(path)
+    for key in [key for key in writer.kv_data[0] if key.startswith("tokenizer.")]:
+        del writer.kv_data[0][key]
+    writer.add_tensor("token_embd.weight", np.zeros((50, 32), np.float32))
+    finish(writer)
+
+
+def _damaged_tokenizer(path: Path) -> None:
+    writer = gguf_writer(path)
+    writer.kv_data[0]["tokenizer.ggml.model"] = gguf.GGUFValue("abacus", gguf.GGUFValueType.STRING)
+    writer.add_tensor("token_embd.weight", np.zeros((50, 32), np.float32))
+    finish(writer)
+
+
+@pytest.mark.parametrize(
+    ("write", "reason", "says"),
+    [
+        (_without_tokenizer, "tokenizer_missing", ("tokenizer.ggml", "--tokenizer")),
+        (_damaged_tokenizer, "not_built", ("abacus",)),
+        (write_gguf, "tokenizer_invalid", ("tokenizer.ggml.merges",)),
+    ],
+)
+def test_a_gguf_file_is_refused_before_a_weight_is_read(
+    write: Callable[[Path], object], reason: str, says: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "x.gguf")
+    monkeypatch.setattr("headway.quantization.weight_reader.WeightReader.read_into", None)
+    error = refused(tmp_path / "x.gguf")
+    assert error.reason == reason, error.message
+    for part in says:
+        assert part in error.message
+
+
+def test_a_gguf_file_of_an_unknown_architecture_names_it(model: Path, tmp_path: Path) -> None:
+    writer = gguf.GGUFWriter(tmp_path / "x.gguf", "zoology")
+    writer.add_block_count(2)
+    writer.add_tensor("token_embd.weight", np.zeros((50, 32), np.float32))
+    finish(writer)
+    error = refused(tmp_path / "x.gguf", tokenizer=str(model))
+    assert error.reason == "not_built"  # the model may run from safetensors, so "unsupported" would say too much
+    assert "zoology" in error.message
+    assert "safetensors" in error.message
+
+
+def test_a_gguf_file_that_lacks_tensors_names_them(model: Path, tmp_path: Path) -> None:
+    write_gguf(tmp_path / "x.gguf")
+    error = refused(tmp_path / "x.gguf", tokenizer=str(model))
+    assert error.reason == "missing_tensor"
+    for part in ("blk.0.attn_q.weight", str(tmp_path / "x.gguf"), "2 tensors"):
+        assert part in error.message
 
 
 # C13: forms that load

@@ -9,6 +9,8 @@ from click.testing import CliRunner
 from headway.cli.inspect import card_fields, inspect_command
 from headway.host.memory_budget import MemoryBudget
 from tests.artifacts.model_files import LLAMA_CONFIG, write_folder, write_gguf
+from tests.models.fallback_models import fallback_model
+from tests.models.tiny_models import tiny_model
 
 
 def test_text_names_what_matters(tmp_path: Path) -> None:
@@ -26,6 +28,23 @@ def test_json_is_one_object_with_the_same_facts(tmp_path: Path) -> None:
     assert fields["fits"]["fits"] is True
     assert fields["fits"]["kv_bytes_per_token"] == 2 * 2 * 2 * 8 * 2
     assert "auto_map" in fields["problems"][0]
+
+
+def inspected(folder: Path) -> tuple[dict[str, str], str]:
+    result = CliRunner().invoke(inspect_command, [str(folder), "--json"])
+    return json.loads(result.stdout)["runs"], CliRunner().invoke(inspect_command, [str(folder)]).stdout
+
+
+def test_who_runs_it_and_why_not(tmp_path: Path) -> None:
+    assert inspected(tiny_model("llama", tmp_path).folder)[0] == {"by": "native"}
+    runs, text = inspected(fallback_model("gemma", tmp_path).folder)
+    assert runs == {"by": "fallback"}
+    assert "through transformers" in text
+    runs, text = inspected(write_folder(tmp_path / "m", config={**LLAMA_CONFIG, "architectures": ["MambaForCausalLM"], "model_type": "mamba"}))
+    assert (runs["by"], runs["reason"]) == ("refused", "unsupported_architecture")
+    assert "recurrent state" in runs["why"]
+    assert "recurrent state" in text
+    assert inspected(write_folder(tmp_path / "half"))[0]["reason"] == "missing_tensor"
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"]])

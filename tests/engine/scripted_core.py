@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence as Many
 from typing import Any
 
 import torch
 
 from headway.engine.admission import AdmissionLimits, admit
+from headway.engine.config import EngineConfig
 from headway.engine.core import EngineCore, Observers
+from headway.engine.logits_processor import LogitsProcessor
 from headway.engine.model_runner import StepResult
 from headway.engine.outputs import RequestOutput
+from headway.engine.processor_loading import make_processors
+from headway.engine.processor_rows import ProcessorRows
 from headway.engine.sampler import Sampler
 from headway.engine.sampling_params import SamplingParams
 from headway.engine.scheduler import Scheduler, SchedulerLimits
@@ -61,17 +66,19 @@ class ScriptedRunner:
 class ScriptedCore:
     def __init__(
         self, script: Script, *, num_blocks: int = 200, block_size: int = 4, budget: int = 64, max_model_len: int = 500,
-        **limits: Any,
+        processors: Many[type[LogitsProcessor]] = (), **limits: Any,
     ):  # fmt: skip
         """`limits` are those of SchedulerLimits."""
+        self.now = 0.0
         self.kv = KVCacheManager(num_blocks, block_size)
         self.runner = ScriptedRunner(script)
         self.requests: list[RequestStats] = []
         self.steps: list[StepStats] = []
-        self.limits = AdmissionLimits(max_model_len, VOCAB, 20)
+        self.limits = AdmissionLimits(max_model_len, VOCAB, 20, tuple(processors))
+        made = make_processors(processors, EngineConfig("scripted"))
         self.core = EngineCore(
-            Scheduler(SchedulerLimits(budget, **({"max_num_seqs": 16} | limits)), self.kv), self.runner, Sampler(VOCAB), byte_tokenizer(),
-            Observers(self.steps.append, self.requests.append),
+            Scheduler(SchedulerLimits(budget, **({"max_num_seqs": 16} | limits)), self.kv), self.runner, Sampler(VOCAB, processors=ProcessorRows(made) if made else None), byte_tokenizer(),
+            Observers(self.steps.append, self.requests.append), lambda: self.now,
         )  # type: ignore[arg-type]  # fmt: skip
 
     def admit(self, name: str, prompt: str | list[int], *, priority: int = 0, **params: object) -> Request:
@@ -79,8 +86,9 @@ class ScriptedCore:
         params.setdefault("temperature", 0)
         return admit(name, prompt_ids, SamplingParams(**params), self.limits, byte_tokenizer(), self.kv, priority=priority)  # type: ignore[arg-type]
 
-    def add(self, name: str, prompt: str | list[int] = "Hi", **params: Any) -> Request:
+    def add(self, name: str, prompt: str | list[int] = "Hi", *, deadline: float | None = None, **params: Any) -> Request:
         request = self.admit(name, prompt, **params)
+        request.deadline = deadline
         self.core.add(request)
         return request
 

@@ -12,10 +12,12 @@ import pytest
 from headway.engine import async_engine
 from headway.engine.async_engine import AsyncEngine
 from headway.engine.config import EngineConfig
+from headway.engine.core import Observers
 from headway.engine.loading import LoadedEngine
 from headway.engine.outputs import OutputKind, RequestOutput
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import ArtifactError, EngineDeadError, LoadingError, QueueFullError, RequestError, StepError
+from headway.telemetry.metrics import EngineMetrics
 from tests.engine.byte_tokenizer import byte_tokenizer
 from tests.engine.scripted_core import ScriptedCore, say
 
@@ -38,7 +40,17 @@ class Fixture:
         self.world.runner.execute = gated  # type: ignore[method-assign]
         loaded = LoadedEngine(self.world.core, None, byte_tokenizer(), self.world.limits, None, {})  # type: ignore[arg-type]
         monkeypatch.setattr(async_engine, "load_engine", lambda *a: loaded)
-        self.engine = AsyncEngine(EngineConfig(model="scripted", **config))
+        self.metrics = EngineMetrics("scripted")
+        self.ended = 0
+        self.world.core.observers.on_step = self.metrics.on_step
+        self.engine = AsyncEngine(EngineConfig(model="scripted", **config), Observers(self.metrics.on_step, on_end=self._on_end))
+
+    def _on_end(self) -> None:
+        self.ended += 1
+
+    def gauge(self, name: str) -> float:
+        lines = [line for line in self.metrics.render().decode().splitlines() if line.startswith(f"vllm:{name}{{")]
+        return float(lines[0].rsplit(" ", 1)[1])
 
     def run(self, body: Callable[[AsyncEngine], Awaitable[None]]) -> None:
         async def whole() -> None:
@@ -153,8 +165,12 @@ def test_a_failed_step_raises_for_its_request_and_the_engine_goes_on(fixture: Fi
 def test_a_dead_core_tells_waiting_and_later_requests_why(fixture: Fixture, monkeypatch: pytest.MonkeyPatch) -> None:
     async def body(engine: AsyncEngine) -> None:
         fixture.gate.clear()
-        waiting = asyncio.create_task(collect(ask(engine, "waiting", 50)))
-        await asyncio.sleep(0.02)
+        fixture.gate.set()
+        outputs = ask(engine, "waiting", 50)
+        await anext(outputs)
+        fixture.gate.clear()
+        assert fixture.gauge("num_requests_running") == 1
+        waiting = asyncio.create_task(collect(outputs))
 
         def broken() -> None:
             raise MemoryError("injected")
@@ -167,8 +183,12 @@ def test_a_dead_core_tells_waiting_and_later_requests_why(fixture: Fixture, monk
             await collect(ask(engine, "later"))
         assert engine.status.stage == "dead"
         assert "MemoryError" in str(engine.dead_reason)
+        await asyncio.to_thread(engine._thread.join, 10)
 
     fixture.run(body)
+    for gauge in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"):
+        assert fixture.gauge(gauge) == 0, "a dead engine runs nothing"
+    assert fixture.ended == 1
 
 
 def test_shutdown_ends_what_runs_and_refuses_what_comes(fixture: Fixture) -> None:
@@ -183,6 +203,8 @@ def test_shutdown_ends_what_runs_and_refuses_what_comes(fixture: Fixture) -> Non
 
     fixture.run(body)
     fixture.world.check_empty()
+    assert fixture.gauge("num_requests_running") == 0
+    assert fixture.ended == 1
 
 
 def test_the_same_id_twice_is_refused_and_may_be_used_again_later(fixture: Fixture) -> None:
@@ -254,7 +276,7 @@ def test_before_and_after_loading(monkeypatch: pytest.MonkeyPatch) -> None:
         go.set()
         with pytest.raises(EngineDeadError, match="no such model"):
             await engine.ready()
-        assert engine.status.error == "no such model"
+        assert engine.status.error == "no such model [artifact_invalid]"
         await engine.shutdown()
 
     asyncio.run(asyncio.wait_for(body(), 20))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -209,13 +210,14 @@ def test_preempted_streams_neither_repeat_nor_skip() -> None:
         assert "".join(o.outputs[0].text for o in outputs[str(i)]) == "abcdefghijklmnopqrst"
 
 
-def test_a_row_with_every_token_forbidden_ends_with_an_error_and_its_neighbour_goes_on() -> None:
+def test_a_row_with_every_token_forbidden_ends_there_and_its_neighbour_goes_on() -> None:
     world = ScriptedCore(say("abcd"))
     world.add("bad", allowed_token_ids=ids("ab"), bad_words=["b", "aa", "ab"], max_tokens=8)
     world.add("good", max_tokens=4)
     outputs = world.run()
-    assert outputs["bad"][-1].outputs[0].finish_reason == "error"
-    assert "forbidden" in str(outputs["bad"][-1].error)
+    last = outputs["bad"][-1]
+    assert (last.outputs[0].text, last.outputs[0].finish_reason, last.outputs[0].stop_reason) == ("a", "stop", "no token is allowed")
+    assert last.error is None
     assert outputs["good"][-1].outputs[0].text == "abcd"
 
 
@@ -278,3 +280,81 @@ def test_the_context_limit_ends_with_length() -> None:
     world.add("a", [1] * 12, max_tokens=None)
     out = world.run()["a"][-1].outputs[0]
     assert (len(out.token_ids), out.finish_reason) == (4, "length")
+
+
+def test_one_culprit_in_a_step_fails_alone() -> None:
+    world = ScriptedCore(say("abcdefgh"))
+    world.runner.fail_when = lambda s: s.request.id == "bad" and s.num_output == 2
+    for name in ("first", "bad", "last"):
+        world.add(name, max_tokens=6, ignore_eos=True, presence_penalty=1.0, temperature=0.5, seed=3)
+    outputs = world.run()
+    assert outputs["bad"][-1].outputs[0].finish_reason == "error"
+    assert len(outputs["bad"][-1].outputs[0].token_ids) == 2
+    quiet = ScriptedCore(say("abcdefgh"))
+    quiet.add("first", max_tokens=6, ignore_eos=True, presence_penalty=1.0, temperature=0.5, seed=3)
+    want = quiet.run()["first"][-1].outputs[0]
+    for name in ("first", "last"):
+        assert outputs[name][-1].outputs[0].token_ids == want.token_ids
+        assert outputs[name][-1].outputs[0].finish_reason == "length"
+
+
+def test_who_shares_blocks_of_a_failed_chunk_is_computed_anew() -> None:
+    """Both are admitted in one step, and the second reads the blocks that the first was to write."""
+    world = ScriptedCore(say("abcdefgh"))
+    world.runner.fail_when = lambda s: s.request.id == "writer"
+    world.add("writer", "p" * 21, max_tokens=3)
+    reader = world.add("reader", "p" * 20 + "q", max_tokens=3, ignore_eos=True).sequences[0]
+    outputs = world.core.step()
+    assert [o.request_id for o in outputs] == ["writer"]
+    assert outputs[0].error is not None
+    assert (reader.num_computed, reader.table.blocks) == (0, [])
+    assert world.run()["reader"][-1].outputs[0].text == "abc"
+
+
+def test_a_text_that_cannot_be_written_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = ScriptedCore(say("abcdefgh"))
+    for name in ("good", "bad"):
+        world.add(name, max_tokens=6, ignore_eos=True)
+    text = world.core._streams["bad"].texts[0]
+
+    def broken(*_: object, **__: object) -> None:
+        raise UnicodeError("injected")
+
+    monkeypatch.setattr(text._detokenizer, "_stream", SimpleNamespace(push=broken, flush=broken))
+    outputs = world.run()
+    assert outputs["bad"][-1].outputs[0].finish_reason == "error"
+    assert "UnicodeError" in str(outputs["bad"][-1].error)
+    assert outputs["good"][-1].outputs[0].text == "abcdef"
+
+
+def test_of_many_sequences_only_so_many_exist_as_a_step_may_hold() -> None:
+    world = ScriptedCore(say("abcdef"), max_num_seqs=4)
+    request = world.add("many", "p" * 30, n=50, temperature=0.01, seed=7, max_tokens=3, ignore_eos=True)
+    assert len(request.sequences) == 4
+    world.add("other", max_tokens=3)
+    most = 0
+    outputs = []
+    while world.core.has_work:
+        outputs += world.core.step()
+        most = max(most, sum(s.finish_reason is None for s in request.sequences))
+        assert world.steps[-1].waiting + world.steps[-1].running <= 51
+    assert most == 4
+    assert max(s.waiting for s in world.steps) >= 46, "those that do not exist yet wait as well"
+    (many,) = [o for o in outputs if o.request_id == "many" and o.finished]
+    assert [o.index for o in many.outputs] == list(range(50))
+    assert all(o.text == "abc" for o in many.outputs)
+    assert [s.params.seed for s in request.sequences] == list(range(7, 57))
+    assert len({s.order for s in request.sequences}) == 50
+    assert sum(r.last_of_request for r in world.requests) == 2
+    world.check_empty()
+
+
+def test_abort_ends_sequences_that_do_not_exist_yet() -> None:
+    world = ScriptedCore(say("abcdef"), max_num_seqs=4)
+    world.add("many", n=50, temperature=0.01, max_tokens=3, ignore_eos=True)
+    world.core.step()
+    output = world.core.abort("many")
+    assert output is not None
+    assert output.finished
+    world.check_empty()
+    assert world.steps[-1].waiting == 0

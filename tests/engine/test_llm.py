@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from headway.engine import llm as llm_module
@@ -40,6 +41,12 @@ def test_all_prompt_forms_come_back_in_order(llm: LLM) -> None:
     assert llm.generate("pqr", GREEDY, use_tqdm=False)[0].outputs[0].text == "pqr"
 
 
+def test_ids_may_be_integers_of_numpy(llm: LLM) -> None:
+    array = np.array(ids("abc"))
+    for prompt in (array, list(array), {"prompt_token_ids": array}, [array]):
+        assert llm.generate(prompt, GREEDY, use_tqdm=False)[0].outputs[0].text == "abc"  # type: ignore[arg-type]
+
+
 def test_parameters_for_each_prompt_and_the_callers_object_stays_as_it_was(llm: LLM) -> None:
     many = [SamplingParams(temperature=0, max_tokens=n) for n in (1, 2)]
     assert [len(o.outputs[0].token_ids) for o in llm.generate(["abc", "abc"], many, use_tqdm=False)] == [1, 2]
@@ -58,7 +65,7 @@ def test_defaults_come_from_the_model(llm: LLM) -> None:
 def test_one_bad_prompt_is_refused_before_any_is_run(llm: LLM, world: ScriptedCore) -> None:
     with pytest.raises(ContextLengthError):
         llm.generate(["abc", "x" * 1000], GREEDY, use_tqdm=False)
-    for bad in (7.5, {"text": "x"}, [1, "a"]):
+    for bad in (7.5, {"text": "x"}, [1, "a"], [1, True], {"prompt_token_ids": [1.5]}):
         with pytest.raises(RequestError):
             llm.generate([bad], GREEDY, use_tqdm=False)  # type: ignore[list-item]
     assert world.runner.calls == 0
@@ -102,7 +109,7 @@ def test_unknown_and_unbuilt_arguments_are_named() -> None:
 @pytest.mark.parametrize(
     ("param", "value"),
     [
-        ("max_model_len", "x"), ("max_model_len", 64.5), ("seed", "x"), ("seed", 2**63), ("kv_cache_memory_bytes", "4GiB"), ("max_num_seqs", True),
+        ("max_model_len", "x"), ("max_model_len", 64.5), ("seed", "x"), ("seed", 2**63), ("kv_cache_memory_bytes", "4 loads"), ("max_num_seqs", True),
         ("gpu_memory_utilization", "x"), ("gpu_memory_utilization", float("nan")), ("model", None), ("model", 5),
     ],
 )  # fmt: skip
@@ -110,6 +117,14 @@ def test_arguments_of_the_wrong_type_or_size_are_refused_by_name(param: str, val
     with pytest.raises(ConfigError, match=param) as caught:
         engine_config(**{"model": "x", "arguments": {param: value}} if param != "model" else {"model": value, "arguments": {}})  # type: ignore[arg-type]
     assert caught.value.param == param
+
+
+def test_texts_mean_what_they_mean_on_the_command_line() -> None:
+    config = engine_config("x", {"max_model_len": "auto", "kv_cache_memory_bytes": "4GiB", "served_model_name": "one", "hf_overrides": '{"a": {"b": 1}}'})
+    assert (config.max_model_len, config.kv_cache_memory_bytes, config.served_model_name) == (-1, 4 << 30, ("one",))
+    assert config.hf_overrides == {"a": {"b": 1}}
+    assert engine_config("x", {"max_model_len": "4k", "tokenizer": Path("folder")}).max_model_len == 4000
+    assert engine_config("x", {"tokenizer": Path("folder")}).tokenizer == "folder"
 
 
 def test_a_model_may_be_a_path() -> None:

@@ -115,6 +115,18 @@ def test_prompt_logprobs_equal_transformers(tiny: TinyModel) -> None:
             assert set(want[i - 1].topk(2).indices.tolist()) <= set(row)
 
 
+def test_a_short_text_leaves_keys_that_a_long_one_can_use(root: Path) -> None:
+    """Rotations that change with the length of the text (longrope, beyond 128 here) are those of the longest text for all."""
+    model = tiny_model("phi3", root)
+    llm = LLM(str(model.folder), **(BASE | {"max_model_len": 200}))
+    text = [(k * 31) % 150 + 5 for k in range(140)]
+    params = SamplingParams(temperature=0, max_tokens=COUNT, min_tokens=COUNT)
+    llm.generate({"prompt_token_ids": text[:48]}, params, use_tqdm=False)
+    (output,) = llm.generate({"prompt_token_ids": text}, params, use_tqdm=False)
+    assert output.num_cached_tokens == 48
+    assert ids([output]) == [model.greedy(text, COUNT)]
+
+
 def test_a_raising_forward_pass_spares_later_requests(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny_model("smollm", root)
     llm = LLM(str(model.folder), **BASE)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from headway.engine.sampling_params import SamplingParams
@@ -37,10 +35,16 @@ def test_stop_strings_need_text() -> None:
         SamplingParams(stop="x", detokenize=False)
 
 
-@pytest.mark.parametrize("given", [{"structured_outputs": {"regex": "a"}}, {"extra_args": {"key": 1}}])
-def test_what_is_not_built_is_not_silently_ignored(given: dict[str, Any]) -> None:
+def test_what_is_not_built_is_not_silently_ignored() -> None:
     with pytest.raises(NotBuiltError):
-        SamplingParams(**given)
+        SamplingParams(structured_outputs={"regex": "a"})
+
+
+def test_processors_of_a_request_are_refused_with_the_way_out() -> None:
+    with pytest.raises(RequestError, match="AdapterLogitsProcessor"):
+        SamplingParams(logits_processors=[lambda ids, row: row])
+    with pytest.raises(RequestError, match="mapping"):
+        SamplingParams(extra_args=[1])  # type: ignore[arg-type]
 
 
 def test_tiny_temperatures_are_raised_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:

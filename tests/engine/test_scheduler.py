@@ -38,9 +38,16 @@ JOBS = st.lists(
     policy=st.sampled_from(["fcfs", "priority"]),
     caching=st.booleans(),
     threshold=st.sampled_from([0, 3]),
+    reserve=st.booleans(),
+    watermark=st.sampled_from([0.0, 0.3]),
+    interval=st.integers(1, 3),
 )
-def test_any_load_ends_right_and_leaves_nothing_behind(jobs, budget, seqs, spare_blocks, block_size, policy, caching, threshold) -> None:
-    limits = SchedulerLimits(budget, seqs, threshold, policy=policy)
+def test_any_load_ends_right_and_leaves_nothing_behind(
+    jobs, budget, seqs, spare_blocks, block_size, policy, caching, threshold, reserve, watermark, interval
+) -> None:
+    limits = SchedulerLimits(
+        budget, seqs, threshold, policy=policy, reserve_full_prompt=reserve, watermark=watermark, prefill_interval=interval
+    )
     world = World(limits, 2 + 60 // block_size + spare_blocks, block_size, caching=caching)
     arrivals: dict[int, list[int]] = {}
     aborts: dict[int, list[int]] = {}
@@ -217,4 +224,45 @@ def test_five_hundred_aborts_return_every_block(aborted_after: int) -> None:
     last = world.add([9] * 200, 56)
     world.run()
     assert last.finish_reason == "length"
+    world.check_outputs()
+
+
+def test_a_watermark_keeps_blocks_free_for_those_that_run() -> None:
+    limits = replace(LIMITS, watermark=0.25)
+    world = World(limits, num_blocks=1 + 19, block_size=4)  # 5 of 20 stay free
+    world.add(list(range(40)), 4)  # 10 blocks, and one more for its output
+    world.add(list(range(100, 124)), 4)  # 6 blocks
+    world.step()
+    assert len(world.scheduler.running) == 1, "the second would leave fewer than 5"
+    world.run()
+    world.check_outputs()
+    alone = World(replace(LIMITS, watermark=0.9), num_blocks=1 + 19, block_size=4)
+    alone.add(list(range(60)), 4)
+    alone.run()
+    alone.check_outputs()
+
+
+def test_a_prompt_may_begin_with_its_first_chunk() -> None:
+    for reserve, running in ((True, 1), (False, 2)):
+        world = World(replace(LIMITS, max_num_batched_tokens=16, reserve_full_prompt=reserve), num_blocks=1 + 12, block_size=4)
+        world.add(list(range(12)), 20)  # 3 blocks at first, 8 in the end
+        world.add(list(range(100, 140)), 2)  # 10 blocks
+        world.step()
+        world.step()
+        assert len(world.scheduler.running) == running
+        world.run()
+        world.check_outputs()
+
+
+def test_prefills_keep_their_distance_while_something_decodes() -> None:
+    world = World(replace(LIMITS, max_num_batched_tokens=11, prefill_interval=4), num_blocks=100, block_size=4)
+    world.add(list(range(30)), 30)
+    for _ in range(3):
+        world.step()
+    assert [sum(share.values()) for share in world.log] == [11, 11, 8], "nothing decodes yet: no waiting"
+    world.add(list(range(100, 125)), 3)
+    for _ in range(12):
+        world.step()
+    assert [share.get(1, 0) for share in world.log[3:15]] == [0, 0, 0, 10, 0, 0, 0, 10, 0, 0, 0, 5]
+    world.run()
     world.check_outputs()

@@ -58,6 +58,11 @@ def test_equals_transformers(name: str) -> None:
     assert spec.attention_factor == pytest.approx(attention_factor)
 
 
+def test_a_part_of_a_head_that_no_float_holds_exactly() -> None:
+    config = {"max_position_embeddings": CONTEXT, "partial_rotary_factor": 30 / 44}
+    assert rope_spec(config, 44, CONTEXT, default_fraction=1.0).rotary_dim == 30
+
+
 def test_tables_carry_sign_and_attention_factor() -> None:
     tables = Rotary(TORCH, RopeSpec(10_000.0, attention_factor=2.0), 8).tables(torch.tensor([0, 5]), torch.float32)
     angles = 5 * inverse_frequencies(RopeSpec(10_000.0), 8)

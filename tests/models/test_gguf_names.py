@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from headway.artifacts.inspect import inspect
+from headway.errors import NotBuiltError
 from headway.models.load import load_model
 from tests.models.runs import in_chunks
 from tests.models.tiny_gguf import ARCHITECTURES, write_gguf
 from tests.models.tiny_models import TinyModel
+from tests.models.tiny_sizes import SERVED
 
 
 @pytest.mark.parametrize("name", list(ARCHITECTURES))
@@ -24,6 +27,30 @@ def test_logits_of_a_gguf_file(tiny: Callable[[str], TinyModel], name: str, tmp_
     card = inspect(str(path))
     # Settings that the writer left out are not what is tested here: they come from the original config.
     original = {**model.oracle.config.to_dict(), "architectures": card.config["architectures"]}
-    loaded = load_model(replace(card, config=original), torch.float32)
+    loaded = load_model(replace(card, config=original), torch.float32, context_length=SERVED)
     text = torch.randint(3, 160, (60,), generator=torch.Generator().manual_seed(0)).tolist()
     assert (in_chunks(loaded, text, 60) - model.logits(text)).abs().max() <= 1e-4
+
+
+@pytest.mark.parametrize("name", ["gemma2_head_scale", "phi3", "qwen3_moe"])
+def test_a_file_alone_is_enough(tiny: Callable[[str], TinyModel], name: str, tmp_path: Path) -> None:
+    """Settings from the metadata, too. transformers, reading the same file, finds the weights that we wrote."""
+    model = tiny(name)
+    path = tmp_path / "m.gguf"
+    write_gguf(model, path)
+    theirs = load_gguf_checkpoint(str(path), return_tensors=True, model_to_load=model.oracle)["tensors"]
+    weights = {key: value for key, value in model.oracle.state_dict().items() if key in theirs}
+    assert set(model.oracle.state_dict()) - set(theirs) <= {"lm_head.weight"}
+    assert all(torch.allclose(theirs[key], value, atol=1e-6) for key, value in weights.items())
+    loaded = load_model(inspect(str(path)), torch.float32, context_length=SERVED)
+    text = torch.randint(3, 160, (100,), generator=torch.Generator().manual_seed(0)).tolist()
+    assert (in_chunks(loaded, text, 60) - model.logits(text)).abs().max() <= 1e-4
+
+
+def test_mixtral_in_a_gguf_file_is_refused(tiny: Callable[[str], TinyModel], tmp_path: Path) -> None:
+    path = tmp_path / "m.gguf"
+    write_gguf(tiny("llama"), path)
+    card = inspect(str(path))
+    mixtral = replace(card, architecture="MixtralForCausalLM")
+    with pytest.raises(NotBuiltError, match="MixtralForCausalLM in a GGUF file"):
+        load_model(mixtral, torch.float32)

@@ -114,6 +114,10 @@ def test_the_first_phi_configs_say_yarn_and_mean_longrope() -> None:
     old = configure("Phi3ForCausalLM", {**base, "rope_scaling": {"type": "yarn", **factors}})
     assert old == configure("Phi3ForCausalLM", {**base, "rope_parameters": {"rope_type": "longrope", **factors}})
     assert old.ropes[0].divisors == (2.0,) * 8
+    del base["original_max_position_embeddings"]
+    unsaid = {**base, "rope_scaling": {"type": "su", **factors}}
+    chosen = [configure("Phi3ForCausalLM", unsaid, served).ropes[0].divisors for served in (4_096, 4_097)]
+    assert chosen == [(1.0,) * 8, (2.0,) * 8]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -10,13 +12,12 @@ import torch
 
 from tests.models.tiny_models import SIZES, TinyModel
 
-ARCHITECTURES = {"llama": "llama", "smollm": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma3": "gemma3"}
-_TENSORS = {
-    "qwen2": gguf.MODEL_ARCH.QWEN2,
-    "qwen3": gguf.MODEL_ARCH.QWEN3,
-    "llama": gguf.MODEL_ARCH.LLAMA,
-    "gemma3": gguf.MODEL_ARCH.GEMMA3,
-}
+ARCHITECTURES = {
+    "llama": "llama", "smollm": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma3": "gemma3", "gemma2_head_scale": "gemma2",
+    "phi3": "phi3", "qwen3_moe": "qwen3moe",
+}  # fmt: skip
+_TENSORS = {value: key for key, value in gguf.MODEL_ARCH_NAMES.items()}
+_GEMMAS = ("gemma2", "gemma3")
 
 
 def write_gguf(model: TinyModel, path: Path) -> None:
@@ -25,6 +26,8 @@ def write_gguf(model: TinyModel, path: Path) -> None:
     config = model.oracle.config
     head_dim = getattr(config, "head_dim", None) or SIZES["hidden_size"] // SIZES["num_attention_heads"]
     writer = gguf.GGUFWriter(path, name)
+    writer.add_name("tiny")
+    writer.add_vocab_size(config.vocab_size)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_embedding_length(config.hidden_size)
     writer.add_feed_forward_length(config.intermediate_size)
@@ -34,22 +37,64 @@ def write_gguf(model: TinyModel, path: Path) -> None:
     writer.add_value_length(head_dim)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    if "rope_theta" in config.rope_parameters:
+        writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    _SETTINGS.get(name, lambda writer, config: None)(writer, config)
     names = gguf.get_tensor_name_map(_TENSORS[name], config.num_hidden_layers)
     state = model.oracle.state_dict()
     for key, tensor in state.items():
         if key == "lm_head.weight" and config.tie_word_embeddings:
             continue
-        stem, kind = key.rsplit(".", 1)
-        values = _converted(name, key, tensor, head_dim).numpy().astype(np.float32)
-        writer.add_tensor(f"{names.get_name(stem)}.{kind}", values)
+        for stem, kind, part in _split(key, tensor):
+            values = _converted(name, stem, part, head_dim).numpy().astype(np.float32)
+            writer.add_tensor(f"{names.get_name(stem)}.{kind}", values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
 
 
+def _gemma2(writer: gguf.GGUFWriter, config: Any) -> None:
+    writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
+    writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    writer.add_sliding_window(config.sliding_window)
+
+
+def _phi3(writer: gguf.GGUFWriter, config: Any) -> None:
+    rope, head_dim = config.rope_parameters, config.hidden_size // config.num_attention_heads
+    original = config.original_max_position_embeddings
+    writer.add_rope_dimension_count(int(head_dim * rope["partial_rotary_factor"]))
+    writer.add_sliding_window(config.sliding_window)
+    writer.add_rope_scaling_orig_ctx_len(original)
+    stretched = config.max_position_embeddings / original
+    writer.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(stretched) / math.log(original)))
+    for name in ("long", "short"):
+        writer.add_tensor(f"rope_factors_{name}.weight", np.array(rope[f"{name}_factor"], np.float32))
+
+
+def _qwen3moe(writer: gguf.GGUFWriter, config: Any) -> None:
+    writer.add_expert_count(config.num_experts)
+    writer.add_expert_used_count(config.num_experts_per_tok)
+    writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+
+
+_SETTINGS = {"gemma2": _gemma2, "phi3": _phi3, "qwen3moe": _qwen3moe}
+
+
+def _split(key: str, tensor: torch.Tensor) -> list[tuple[str, str, torch.Tensor]]:
+    """(name without its ending, ending, values) of what a tensor of transformers becomes."""
+    if key.endswith("experts.gate_up_proj"):
+        gate, up = tensor.chunk(2, 1)
+        stem = key.removesuffix("gate_up_proj")
+        return [(f"{stem}gate_proj", "weight", gate), (f"{stem}up_proj", "weight", up)]
+    if key.endswith("experts.down_proj"):
+        return [(key, "weight", tensor)]
+    stem, kind = key.rsplit(".", 1)
+    return [(stem, kind, tensor)]
+
+
 def _converted(name: str, key: str, tensor: torch.Tensor, head_dim: int) -> torch.Tensor:
-    if name == "gemma3" and "norm" in key:
+    if name in _GEMMAS and "norm" in key:
         return tensor + 1
     if name == "llama" and ("q_proj" in key or "k_proj" in key):
         return tensor.view(-1, 2, head_dim // 2, *tensor.shape[1:]).transpose(1, 2).reshape(tensor.shape)

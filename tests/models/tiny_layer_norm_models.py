@@ -35,7 +35,8 @@ def _gpt_neox(**fields: Any) -> PreTrainedConfig:
 
 
 def _gpt2(**fields: Any) -> PreTrainedConfig:
-    sizes = {"vocab_size": 160, "n_embd": 64, "n_head": 4, "n_layer": LAYERS, "n_positions": 256}
+    # transformers' GGUF reader knows no other number of positions.
+    sizes = {"vocab_size": 160, "n_embd": 64, "n_head": 4, "n_layer": LAYERS, "n_positions": 1_024}
     return GPT2Config(**{**sizes, **TOKENS, **fields})
 
 
@@ -57,7 +58,9 @@ FAMILIES: dict[str, Callable[[], PreTrainedConfig]] = {
 
 VARIANTS: dict[str, Callable[[], PreTrainedConfig]] = {
     "starcoder2_untied": partial(_starcoder2, use_bias=False, tie_word_embeddings=False, hidden_act="relu"),
-    "stablelm_2": partial(_stablelm, tie_word_embeddings=True),
+    "starcoder2_full": _starcoder2,
+    "stablelm_2": partial(_stablelm, tie_word_embeddings=True, use_qkv_bias=True, partial_rotary_factor=0.25),
+    "stablelm_12b": partial(_stablelm, use_parallel_residual=True, qk_layernorm=True, num_key_value_heads=1),
     "stablelm_parallel": partial(_stablelm, use_parallel_residual=True, rope_parameters={**_YARN, "partial_rotary_factor": 0.25}),
     "gpt_neox_sequential": partial(
         _gpt_neox, use_parallel_residual=False, attention_bias=False, tie_word_embeddings=True, hidden_act="gelu_fast",
@@ -65,7 +68,8 @@ VARIANTS: dict[str, Callable[[], PreTrainedConfig]] = {
     ),
     "gpt2_untied": partial(_gpt2, tie_word_embeddings=False, n_inner=96, scale_attn_weights=False, activation_function="silu"),
     "falcon_7b_bias": partial(_falcon, bias=True, tie_word_embeddings=False),
-    "falcon_rw": partial(_falcon, multi_query=False, parallel_attn=False, bias=True),
-    "falcon_11b": partial(_falcon, **_NEW_FALCON, num_ln_in_parallel_attn=1, tie_word_embeddings=False, activation="gelu_new"),
-    "falcon_180b_bias": partial(_falcon, **_NEW_FALCON, bias=True, rope_parameters=_YARN),
+    "falcon_rw": partial(_falcon, multi_query=False, parallel_attn=False, bias=True, alibi=True, num_attention_heads=6, hidden_size=96),
+    "falcon_sequential": partial(_falcon, multi_query=False, parallel_attn=False),
+    "falcon_11b": partial(_falcon, **_NEW_FALCON, num_ln_in_parallel_attn=1, tie_word_embeddings=False),
+    "falcon_180b_bias": partial(_falcon, **_NEW_FALCON, bias=True, rope_parameters=_YARN, activation="gelu_new"),
 }  # fmt: skip

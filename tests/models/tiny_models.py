@@ -103,7 +103,13 @@ def _mixtral() -> PreTrainedConfig:
 
 def _qwen3_moe() -> PreTrainedConfig:
     return Qwen3MoeConfig(**SIZES, num_hidden_layers=4, head_dim=32, num_experts=8, num_experts_per_tok=3, moe_intermediate_size=48,
-                          norm_topk_prob=True, mlp_only_layers=[1], tie_word_embeddings=True)  # fmt: skip
+                          norm_topk_prob=True, tie_word_embeddings=True)  # fmt: skip
+
+
+def _gemma2_head_scale() -> PreTrainedConfig:
+    """All but the largest Gemma 2 scale queries by the size of a head."""
+    return Gemma2Config(**SIZES, num_hidden_layers=4, head_dim=32, sliding_window=WINDOW, query_pre_attn_scalar=32,
+                        attn_logit_softcapping=2.0, final_logit_softcapping=20.0)  # fmt: skip
 
 
 def _gemma2_untied() -> PreTrainedConfig:
@@ -131,8 +137,8 @@ def _mixtral_tied() -> PreTrainedConfig:
 
 
 def _qwen3_moe_untied() -> PreTrainedConfig:
-    return Qwen3MoeConfig(**SIZES, num_hidden_layers=4, num_experts=8, num_experts_per_tok=1, moe_intermediate_size=32,
-                          decoder_sparse_step=2, attention_bias=True, use_sliding_window=True, sliding_window=WINDOW)  # fmt: skip
+    return Qwen3MoeConfig(**SIZES, num_hidden_layers=6, num_experts=8, num_experts_per_tok=1, moe_intermediate_size=32,
+                          decoder_sparse_step=2, mlp_only_layers=[3], attention_bias=True, use_sliding_window=True, sliding_window=WINDOW)  # fmt: skip
 
 
 CONFIGS: dict[str, Callable[[], PreTrainedConfig]] = {
@@ -144,8 +150,8 @@ CONFIGS: dict[str, Callable[[], PreTrainedConfig]] = {
 
 # More settings of the same architectures.
 VARIANTS: dict[str, Callable[[], PreTrainedConfig]] = {
-    "gemma2_untied": _gemma2_untied, "phi3_tied": _phi3_tied, "granite_untied": _granite_untied, "olmo2_tied": _olmo2_tied,
-    "mixtral_tied": _mixtral_tied, "qwen3_moe_untied": _qwen3_moe_untied, **LAYER_NORM_VARIANTS,
+    "gemma2_head_scale": _gemma2_head_scale, "gemma2_untied": _gemma2_untied, "phi3_tied": _phi3_tied,
+    "granite_untied": _granite_untied, "olmo2_tied": _olmo2_tied, "mixtral_tied": _mixtral_tied, "qwen3_moe_untied": _qwen3_moe_untied, **LAYER_NORM_VARIANTS,
 }  # fmt: skip
 
 
@@ -186,8 +192,14 @@ def randomize(model: torch.nn.Module) -> None:
 @cache
 def tiny_model(name: str, root: Path) -> TinyModel:
     """Made once per test session and folder."""
-    config = (CONFIGS | VARIANTS)[name]()
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager").eval()
+    return make_tiny_model(name, (CONFIGS | VARIANTS)[name](), root)
+
+
+def make_tiny_model(name: str, config: PreTrainedConfig, root: Path) -> TinyModel:
+    """Written to `root / name`."""
+    # Falcon's eager attention adds ALiBi twice, once with the mask (transformers 5.24); the usual one does not.
+    attention = "sdpa" if getattr(config, "alibi", False) else "eager"
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=attention).eval()
     randomize(model)
     folder = root / name
     model.save_pretrained(folder)

@@ -33,10 +33,10 @@ class ServerProcess:
         return self._log.read_text()
 
     def ended(self) -> int:
-        return self.process.wait(20)
+        return self.process.wait(60)
 
     def read_note(self) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not self.note:
             assert self.process.poll() is None, self.log
             assert time.monotonic() < deadline, self.log
@@ -46,7 +46,7 @@ class ServerProcess:
                 time.sleep(0.02)
 
     def until_logged(self, text: str) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while text not in self.log:
             assert time.monotonic() < deadline, self.log
             time.sleep(0.02)

@@ -22,6 +22,7 @@ class ByteTokenizer:
     special_ids = frozenset({BOS, EOS})
     vocab_size = VOCAB
     chat_template: str | None = "in Python"
+    special_tokens = {"eos_token": "<eos>"}  # noqa: RUF012 - nobody changes it
 
     def __init__(self, adds_bos: bool = False):
         self.adds_bos = adds_bos
@@ -68,6 +69,7 @@ class Status:
     requests: int = 0
     running: int = 0
     waiting: int = 0
+    kv_usage: float = 0.0
 
 
 Script = Callable[[list[int], int], bytes]  # prompt ids, sequence index -> the bytes of the answer
@@ -103,6 +105,7 @@ class ScriptedEngine:
         priority: int = 0,
         cache_salt: str | None = None,
         trace_headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
     ) -> AsyncIterator[RequestOutput]:
         self.seen.append((prompt, params, {"priority": priority, "cache_salt": cache_salt, "text": prompt_text, "id": request_id}))
         if not prompt:

@@ -1,7 +1,7 @@
 """`python -m tests.server.scripted_process MODE [headway serve flags]`: the real server process around a scripted engine.
 
 MODE: ready, loading (never gets ready), broken (loading fails), dying (dies after the first request), plain (a model
-without a chat template), core (a real engine whose model is scripted; prompts with "hang" in them block its thread).
+without a chat template), core (a real engine whose model is scripted; prompts with "hang" in them block its thread, steps with "slow" in a prompt take a while).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import os
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
@@ -17,11 +18,9 @@ from typing import Any
 from headway.cli.serve_config import serve_config
 from headway.engine.config import EngineConfig
 from headway.engine.outputs import RequestOutput
-from headway.engine.step_plan import StepPlan
 from headway.server import run
 from headway.server.instruments import Instruments
 from headway.telemetry.metrics import EngineMetrics
-from tests.cases.scripted_model import ScriptedModel, scripted_engine, scripted_tokenizer
 from tests.server.scripted_engine import ScriptedEngine, Status
 
 
@@ -56,13 +55,18 @@ class LoadingScript(ScriptedEngine):
 
 
 def core_with_a_hang(config: EngineConfig, metrics: EngineMetrics) -> Any:
+    from tests.cases.scripted_model import ScriptedModel, scripted_engine, scripted_tokenizer  # imports torch
+
     model = ScriptedModel(scripted_tokenizer())
     model.say_bytes(b"x" * 40)
     forever = threading.Event()
 
-    def before_pass(plan: StepPlan) -> None:
-        if any("hang" in (chunk.sequence.request.prompt or "") for chunk in plan.chunks):
+    def before_pass(plan: Any) -> None:
+        prompts = " ".join(chunk.sequence.request.prompt or "" for chunk in plan.chunks)
+        if "hang" in prompts:
             forever.wait()
+        if "slow" in prompts:
+            time.sleep(0.05)
 
     model.before_pass = before_pass
     return scripted_engine(model, metrics=metrics)[0]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import resource
 import socket
 import threading
 import time
@@ -10,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from headway.server.open_files import connection_limit
 from headway.server.shutdown import drain
 from tests.server.api import COMPLETIONS, error, frames
 from tests.server.live import Live, live
@@ -37,7 +41,106 @@ def raw(server: Live, data: bytes) -> bytes:
 )
 def test_heads_are_bounded(head: bytes, status: bytes) -> None:
     with live(h11_max_incomplete_event_size=2000, h11_max_header_count=20) as server:
-        assert raw(server, head).startswith(b"HTTP/1.1 " + status)
+        answer = raw(server, head)
+        assert answer.startswith(b"HTTP/1.1 " + status)
+        if status == b"400":
+            reason = "body_invalid" if head.startswith(b"nonsense") else "head_too_large"
+            assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["reason"] == reason
+
+
+def read_all(sock: socket.socket) -> bytes:
+    sock.settimeout(10)
+    parts = []
+    while part := sock.recv(65536):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def connected(server: Live) -> socket.socket:
+    place = urlsplit(server.url)
+    return socket.create_connection((place.hostname, place.port), timeout=10)
+
+
+def refusal(answer: bytes) -> tuple[int, str]:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"connection: close" in head.lower()
+    found = json.loads(body)["error"]
+    assert int(head.split(b" ")[1]) == found["code"]
+    return found["code"], found["reason"]
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /hea", b"GET /health HTTP/1.1\r\nHost: x\r\nA: "])
+def test_a_head_that_does_not_come_is_408(begun: bytes) -> None:
+    with live(request_head_timeout=0.1) as server, connected(server) as sock:
+        sock.sendall(begun)
+        assert refusal(read_all(sock)) == (408, "request_timeout")
+
+
+def test_the_head_of_a_second_request_has_its_own_time() -> None:
+    whole = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+    with live(request_head_timeout=0.1) as server, connected(server) as sock:
+        sock.sendall(whole)
+        assert sock.recv(65536).startswith(b"HTTP/1.1 200")
+        sock.sendall(whole[:10])
+        assert refusal(read_all(sock)) == (408, "request_timeout")
+
+
+def test_an_answer_that_takes_long_is_not_cut_by_the_time_for_heads() -> None:
+    with live(ScriptedEngine(b"ab"), request_head_timeout=0.05) as server:
+        server.hold(after=1)
+        with httpx.stream("POST", server.url + COMPLETIONS, json={"prompt": "x", "stream": True}, trust_env=False) as response:
+            lines = response.iter_lines()
+            next(lines)
+            time.sleep(0.15)
+            server.release()
+            assert [line for line in lines if line][-1] == "data: [DONE]"
+
+
+def test_a_body_that_does_not_come_is_408_and_leaves_nothing() -> None:
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n"
+    with live(request_body_timeout=0.1) as server, connected(server) as sock:
+        sock.sendall(head + b'{"prompt"')
+        assert refusal(read_all(sock)) == (408, "request_timeout")
+        server.until(lambda: server.state.load == 0)
+        assert server.engine.seen == []
+
+
+def test_connections_beyond_the_limit_are_told_so() -> None:
+    with live(max_connections=3) as server:
+        open_ones = [connected(server) for _ in range(3)]
+        for sock in open_ones:  # each is known to the server
+            sock.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert sock.recv(65536).startswith(b"HTTP/1.1 200")
+        with connected(server) as extra:
+            assert refusal(read_all(extra)) == (503, "too_many_connections")
+        open_ones.pop().close()
+        deadline = time.monotonic() + 10
+        while True:  # there is room again
+            with connected(server) as extra:
+                extra.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+                if extra.recv(65536).startswith(b"HTTP/1.1 200"):
+                    break
+            assert time.monotonic() < deadline
+        for sock in open_ones:
+            sock.close()
+
+
+def test_the_limit_follows_the_files_that_may_be_open() -> None:
+    most = connection_limit(0)
+    assert connection_limit(10) == 10
+    assert 1 <= most <= resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    assert connection_limit(10**9) == most
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "deflate", "GZIP, identity", "x" * 500])
+def test_encoded_bodies_are_refused(coding: str) -> None:
+    with live() as server:
+        headers = {"content-encoding": coding, "content-type": "application/json"}
+        body = gzip.compress(b'{"prompt": "x"}')
+        found = httpx.post(server.url + COMPLETIONS, content=body, headers=headers, trust_env=False)
+        error(found, 400, "media_type_unsupported", "content-encoding")
+        fine = httpx.post(server.url + COMPLETIONS, json={"prompt": "x"}, headers={"content-encoding": "identity"}, trust_env=False)
+        assert fine.status_code == 200
 
 
 def test_the_next_request_of_a_connection_has_a_head_of_its_own() -> None:

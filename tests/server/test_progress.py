@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.server.scripted_engine import Status
-
 from headway.server.progress import ProgressWatch
+from tests.server.scripted_engine import Status
 
 
 class Clock:

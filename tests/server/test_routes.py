@@ -208,7 +208,11 @@ def test_openapi_describes_bodies_and_answers(make_api: Make) -> None:
     for path, body in ((COMPLETIONS, "CompletionBody"), (CHAT, "ChatBody")):
         operation = schema["paths"][path]["post"]
         assert operation["requestBody"]["content"]["application/json"]["schema"] == {"$ref": f"#/components/schemas/{body}"}
-        assert {"200", "default"} <= operation["responses"].keys()
+        assert operation["responses"].keys() == {"200", "400", "401", "404", "408", "413", "500", "503"}
+        assert operation["responses"]["200"]["content"].keys() == {"application/json", "text/event-stream"}
+        assert operation["responses"]["400"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/ErrorBody"}
+    assert schema["paths"]["/health"]["get"]["responses"].keys() == {"200", "503"}
+    assert schema["components"]["schemas"]["CompletionBody"]["properties"]["temperature"]["anyOf"][0]["maximum"] == 2
     ids = [o["operationId"] for p in schema["paths"].values() for o in p.values()]
     assert len(set(ids)) == len(ids)
     assert "$defs" not in str(schema)

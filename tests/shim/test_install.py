@@ -47,6 +47,7 @@ def test_install_then_use_then_remove_leaves_nothing(fresh: Environment) -> None
     shown = fresh.run(fresh.python, "-c", code).stdout
     assert shown.startswith(f"{ALIAS} {ALIAS} Headway's alias")
 
+    assert list(fresh.packages.glob("vllm/__pycache__/*.pyc")), "Python has left something of its own beside the files"
     removed = json.loads(fresh.headway("shim", "remove", "--json").stdout)
     assert removed["action"] == "removed"
     assert files(fresh.folder) == before

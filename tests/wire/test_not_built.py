@@ -16,8 +16,6 @@ TOOLS = [{"type": "function", "function": {"name": "f"}}]
     ("table", "fields", "param"),
     [
         (COMPLETION, {"suffix": "x"}, "suffix"),
-        (COMPLETION, {"use_beam_search": True}, "use_beam_search"),
-        (COMPLETION, {"length_penalty": 0.5}, "length_penalty"),
         (COMPLETION, {"prompt_embeds": "AAAA"}, "prompt_embeds"),
         (COMPLETION, {"best_of": 3, "n": 2}, "best_of"),
         (COMPLETION, {"structured_outputs": {"regex": "a"}}, "structured_outputs"),
@@ -43,12 +41,12 @@ def test_refused(table: tuple[NotBuiltField, ...], fields: dict[str, Any], param
     "fields",
     [
         {},
-        {"response_format": {"type": "text"}, "tools": [], "suffix": None, "use_beam_search": False},
+        {"response_format": {"type": "text"}, "tools": [], "suffix": None},
         {"tools": TOOLS, "tool_choice": "none"},
         {"best_of": 1},
         {"best_of": 2, "n": 2},
         {"modalities": ["text"], "function_call": "none"},
-        {"length_penalty": 1.0, "include_reasoning": True},
+        {"include_reasoning": True},
     ],
 )
 def test_asking_for_nothing_is_fine(fields: dict[str, Any]) -> None:

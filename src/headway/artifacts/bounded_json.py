@@ -10,6 +10,7 @@ from headway.artifacts.foreign_file import foreign_error, foreign_kind, regular_
 from headway.errors import ArtifactError
 
 MAX_JSON_BYTES: Final = 64 << 20  # an index of 100,000 tensors has about 10 MB
+MAX_JSON_DEPTH: Final = 64
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
@@ -45,7 +46,28 @@ def read_json_object(path: Path) -> dict[str, Any]:
         raise ArtifactError(
             f"{path} must hold a JSON object, found {type(value).__name__}", reason="invalid_json", param=str(path)
         )
+    if _deeper_than(value, MAX_JSON_DEPTH):
+        raise ArtifactError(
+            f"{path} nests deeper than {MAX_JSON_DEPTH} levels, which no file of a model does",
+            reason="invalid_json",
+            param=str(path),
+        )
     return value
+
+
+def _deeper_than(value: Any, limit: int) -> bool:
+    """Level by level, without recursion."""
+    level = [value]
+    for _ in range(limit):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else each)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def read_json_object_if_present(path: Path) -> dict[str, Any]:

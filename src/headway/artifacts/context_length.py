@@ -12,6 +12,8 @@ CONTEXT_FIELDS: Final = (
 # Types whose max_position_embeddings already is the extended length, and models that state it so whatever the type.
 _ALREADY_EXTENDED: Final = frozenset({"default", "llama3", "longrope", "su", "mrope", "proportional"})
 _MODELS_ALREADY_EXTENDED: Final = frozenset({"gemma3", "gemma3_text"})
+# Models whose files leave it out, and what transformers then takes.
+_UNSTATED: Final[Mapping[str, int]] = {"falcon": 2_048}
 
 
 def text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -21,16 +23,16 @@ def text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def context_length(config: Mapping[str, Any]) -> int | None:
-    """Tokens of context, or None when no known field states it. Linear, dynamic and YaRN scaling multiply it."""
+    """Tokens of context, or None when it is not known. Linear, dynamic and YaRN scaling multiply it."""
     config = text_config(config)
     stated = [value for field in CONTEXT_FIELDS if type(value := config.get(field)) is int and value > 0]
     if not stated:
-        return None
+        return _UNSTATED.get(str(config.get("model_type")))
     length = min(stated)
     scaling = config.get("rope_scaling") or config.get("rope_parameters")
-    if not isinstance(scaling, Mapping) or config.get("model_type") in _MODELS_ALREADY_EXTENDED:
+    if not isinstance(scaling, Mapping) or str(config.get("model_type")) in _MODELS_ALREADY_EXTENDED:
         return length
-    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    kind = str(scaling.get("rope_type", scaling.get("type", "default")))
     factor = scaling.get("factor")
     if kind in _ALREADY_EXTENDED or not isinstance(factor, int | float) or not 1 <= factor <= 1_000_000:
         return length

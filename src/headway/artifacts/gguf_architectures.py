@@ -39,6 +39,10 @@ ARCHITECTURES: Final[dict[str, GgufArchitecture]] = {
         {"hidden_activation": "gelu_pytorch_tanh", "rope_local_base_freq": 10_000.0},
         window_pattern=6,
     ),
+    "starcoder2": GgufArchitecture("Starcoder2ForCausalLM", "starcoder2", {"hidden_act": "gelu_pytorch_tanh"}),
+    "stablelm": GgufArchitecture("StableLmForCausalLM", "stablelm", {"hidden_act": "silu"}),
+    "gpt2": GgufArchitecture("GPT2LMHeadModel", "gpt2", {"activation_function": "gelu_new"}),
+    "falcon": GgufArchitecture("FalconForCausalLM", "falcon", {"activation": "gelu"}),
 }
 
 # A llama file with experts is Mixtral.

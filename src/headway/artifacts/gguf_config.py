@@ -17,6 +17,7 @@ from headway.artifacts.gguf_architectures import (
     REQUIRED_FIELDS,
     GgufArchitecture,
 )
+from headway.artifacts.gguf_family_fields import FAMILY_FIELDS
 from headway.artifacts.gguf_rope import rope_scaling
 from headway.errors import ArtifactError
 
@@ -59,7 +60,7 @@ def gguf_config(metadata: Mapping[str, Any], tensors: Mapping[str, TensorInfo], 
             f"GGUF architecture {name!r:.60} has no Hugging Face name in Headway; known: {', '.join(ARCHITECTURES)}"
         )
         known = GgufArchitecture(name, name)
-    if name == "llama" and metadata.get("llama.expert_count"):
+    if name == "llama" and _scalar(metadata.get("llama.expert_count"), [], ""):
         known = MIXTRAL
     config: dict[str, Any] = {"architectures": [known.architecture], "model_type": known.model_type, **known.fixed}
     for field, key in RENAMED_FIELDS.items():
@@ -130,6 +131,14 @@ def _derive(
         config["mlp_bias"] = "blk.0.ffn_gate.bias" in tensors
     if known.model_type in ("qwen2_moe", "qwen3_moe"):
         config["num_experts"] = config.pop("num_local_experts", None)
+    turning = metadata.get(f"{name}.rope.dimension_count")
+    if known.model_type in FAMILY_FIELDS:
+        fields = FAMILY_FIELDS[known.model_type](config, tensors, turning if isinstance(turning, int) else None)
+        config.update(fields)
+        for field in [field for field, value in fields.items() if value is None]:
+            del config[field]
+    if known.model_type == "phi3" and isinstance(turning, int) and turning < config["head_dim"]:
+        config["partial_rotary_factor"] = turning / config["head_dim"]
     window = config.get("sliding_window")
     if window and known.window_pattern > 1:
         pattern = metadata.get(f"{name}.attention.sliding_window_pattern", known.window_pattern)

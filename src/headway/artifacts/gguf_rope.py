@@ -22,6 +22,8 @@ def rope_scaling(
     Llama 3 files carry their scaling as a tensor `rope_freqs.weight` of divisors of the inverse frequencies. That is
     what HF "longrope" computes (inv_freq / factor) with both lists equal and an attention factor of 1, so it is
     expressed like that, exactly. Phi-3 files carry two such tensors.
+
+    Raises ArtifactError (`gguf_metadata`).
     """
     context = config.get("max_position_embeddings")
     original = metadata.get(f"{name}.rope.scaling.original_context_length", context)
@@ -46,9 +48,16 @@ def rope_scaling(
         return scaling | ({"attention_factor": attention} if isinstance(attention, float) else {})
     kind = metadata.get(f"{name}.rope.scaling.type", "none")
     factor = metadata.get(f"{name}.rope.scaling.factor")
+    if not isinstance(kind, str):
+        raise ArtifactError(
+            f"{name}.rope.scaling.type must be a word, found {kind!r:.60}",
+            reason="gguf_metadata",
+            param="rope.scaling.type",
+            fix="The file was made by a broken converter; download or convert it again.",
+        )
     if kind in _NOTHING or not isinstance(factor, int | float) or factor <= 0:
         return None
-    scaling = {"rope_type": str(kind), "factor": float(factor)}
+    scaling = {"rope_type": kind, "factor": float(factor)}
     if kind == "yarn":
         scaling["original_max_position_embeddings"] = original
         for field, key in (("beta_fast", "yarn_beta_fast"), ("beta_slow", "yarn_beta_slow")):

@@ -2,18 +2,15 @@
 
 Not its `snapshot_download`, because that throws a partial file away whenever a download ends early and checks sizes
 only: here a part file is gone on with by the next start, every hash that the hub promises is checked, and a blob is
-whole or absent. Listing a repository and finding the token is left to the library.
+whole or absent.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 from urllib.parse import quote
 
 import httpx
@@ -21,49 +18,18 @@ import httpx
 from headway.artifacts.cache_lock import locked
 from headway.artifacts.hub_cache import storage_folder
 from headway.artifacts.hub_errors import Asked, hub_endpoint, hub_refusal
+from headway.artifacts.hub_listing import HubFile, stays_inside
 from headway.artifacts.progress import ProgressCallback
-from headway.artifacts.resumable_download import Promised, download, http_client
+from headway.artifacts.resumable_download import download
 from headway.artifacts.storage_errors import check_free_space, storage_error
 from headway.errors import ArtifactError
 
 CACHE_VARIABLE: Final = "HF_HUB_CACHE"
-_BLOB = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class HubFile:
-    """One file of a commit. `blob` is its name in the cache: the sha256 of large files, the git id of small ones."""
-
-    name: str
-    blob: str
-    promised: Promised
-
-
-def hub_files(info: Any) -> dict[str, HubFile]:
-    """The files of a `ModelInfo` of huggingface_hub by name.
-
-    A mirror that promises no hashes gets blobs named by commit and path. Names that would leave the snapshot are left out.
-    """
-    files: dict[str, HubFile] = {}
-    for sibling in info.siblings or ():
-        name, lfs = sibling.rfilename, sibling.lfs
-        if not _stays_inside(name):
-            continue
-        unnamed = hashlib.sha1(f"{info.sha}/{name}".encode(), usedforsecurity=False).hexdigest()
-        if lfs is not None and _BLOB.fullmatch(lfs.sha256):
-            files[name] = HubFile(name, lfs.sha256, Promised(lfs.size, sha256=lfs.sha256))
-        elif _BLOB.fullmatch(sibling.blob_id or ""):
-            files[name] = HubFile(name, sibling.blob_id, Promised(sibling.size, git_blob=sibling.blob_id))
-        else:
-            files[name] = HubFile(name, unnamed, Promised(sibling.size))
-    return files
-
-
-def _stays_inside(name: str) -> bool:
-    return bool(name) and not name.startswith("/") and "\\" not in name and "\0" not in name and ".." not in PurePosixPath(name).parts
-
-
-def download_files(asked: Asked, commit: str, files: Sequence[HubFile], *, progress: ProgressCallback | None) -> Path:
+def download_files(
+    client: httpx.Client, asked: Asked, commit: str, files: Sequence[HubFile], *, progress: ProgressCallback | None
+) -> Path:
     """Fetch what is not in the cache yet, in the order given; returns the snapshot folder.
 
     Raises ArtifactError: `disk_full`, `cache_not_writable`, `cache_locked`, `hash_mismatch`, `download_failed` and the
@@ -78,11 +44,9 @@ def download_files(asked: Asked, commit: str, files: Sequence[HubFile], *, progr
         check_free_space(asked.repo, needed, asked.cache, CACHE_VARIABLE)
         store.write_reference()
         done = sum(file.promised.nbytes or 0 for file in files if file not in absent)
-        token = asked.token.value
-        with http_client({"Authorization": f"Bearer {token}"} if token else None) as client:
-            for file in absent:
-                store.fetch(client, file, _shifted(progress, asked.repo, done, total))
-                done += (store.snapshot / file.name).stat().st_size
+        for file in absent:
+            store.fetch(client, file, _shifted(progress, asked.repo, done, total))
+            done += (store.snapshot / file.name).stat().st_size
     except OSError as error:
         raise storage_error(error, asked.repo, needed, asked.cache, CACHE_VARIABLE) from None
     return store.snapshot
@@ -136,7 +100,7 @@ class _Store:
     def write_reference(self) -> None:
         """Which commit a branch or tag is, as huggingface_hub notes it."""
         revision = self.asked.revision or "main"
-        if revision == self.commit or not _stays_inside(revision):
+        if revision == self.commit or not stays_inside(revision):
             return
         path = self.folder / "refs" / revision
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@ from headway.artifacts.hub_cache import cached_ids
 from headway.artifacts.hub_token import Token
 from headway.artifacts.reference import nearest
 from headway.artifacts.registry import registry
+from headway.artifacts.resumable_download import shown_url
 from headway.errors import ArtifactError
 
 
@@ -67,6 +68,9 @@ def hub_refusal(status: int, headers: Mapping[str, str], url: str, asked: Asked)
     """The error for an answer of the hub with `status` (>= 400)."""
     found = {name.lower(): value for name, value in headers.items()}
     codes = (found.get("x-error-code"), found.get("x-error-message"))
+    if not shown_url(url).startswith(f"{shown_url(hub_endpoint())}/"):
+        return _refuse(asked, "hub_storage_refused", "the storage to which the hub sent for a file answered {status} ({url})",
+                       "Start again: the hub makes a new link each time. A proxy may hold back that host.", status=status, url=url)  # fmt: skip
     for row in _ANSWERS:
         if (
             row.status in (None, status)
@@ -81,15 +85,8 @@ def hub_refusal(status: int, headers: Mapping[str, str], url: str, asked: Asked)
                    status=status, url=url)  # fmt: skip
 
 
-def hub_error(error: BaseException, asked: Asked) -> ArtifactError:
-    """Translate an exception of huggingface_hub, or of the HTTP library below it."""
-    if (answer := hub_response(error)) is not None:
-        return hub_refusal(answer.status_code, answer.headers, str(answer.url), asked)
-    if "HFValidationError" in {kind.__name__ for kind in type(error).__mro__}:
-        return _refuse(asked, "unknown_model", "this is no valid hub id", "Hub ids are owner/name.")
-    if isinstance(error, ValueError | KeyError | TypeError):
-        return _refuse(asked, "hub_answer", "{endpoint} does not answer as a hub does ({what})", "Check HF_ENDPOINT and proxies.",
-                       what=f"{type(error).__name__}: {str(error)[:200]}")  # fmt: skip
+def unreachable(error: Exception, asked: Asked) -> ArtifactError:
+    """The error for a hub that did not answer at all."""
     return _refuse(
         asked,
         "hub_unreachable",
@@ -100,14 +97,9 @@ def hub_error(error: BaseException, asked: Asked) -> ArtifactError:
     )
 
 
-def hub_response(error: BaseException | None) -> Any:
-    """The HTTP response that `error`, or what caused it, carries; None when nothing was answered."""
-    for _ in range(5):
-        response = getattr(error, "response", None)
-        if isinstance(getattr(response, "status_code", None), int):
-            return response
-        error = getattr(error, "__cause__", None)
-    return None
+def no_hub(what: str, asked: Asked) -> ArtifactError:
+    """The error for something that answers, but not as a hub does."""
+    return _refuse(asked, "hub_answer", "{endpoint} does not answer as a hub does: {what}", "Check HF_ENDPOINT and proxies.", what=what)
 
 
 def hub_endpoint() -> str:
@@ -123,10 +115,11 @@ def _refuse(asked: Asked, reason: str, says: str, fix: str, **facts: Any) -> Art
         "revision": asked.revision or "main",
         "cache": asked.cache,
         "page": page,
-        "endpoint": hub_endpoint(),
+        "endpoint": shown_url(hub_endpoint()),
         "token": asked.token.described(),
         "spelling": f"Did you mean {close}?" if close and close != asked.repo else f"Check the spelling at {page}.",
         **facts,
+        "url": shown_url(facts.get("url", "")),
     }
     return ArtifactError(
         f"{asked.repo}: {says.format_map(known)}", reason=reason, param="model", fix=fix.format_map(known)

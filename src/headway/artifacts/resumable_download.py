@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
+import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -18,11 +20,31 @@ from headway.errors import ArtifactError
 
 TRIES_WITHOUT_PROGRESS: Final = 4
 MAX_WAIT_SECONDS: Final = 30.0
-TIMEOUT: Final = httpx.Timeout(30.0, connect=15.0)  # the first one also bounds the silence between two chunks
+CONNECT_SECONDS: Final = 15
+SILENCE_SECONDS: Final = 30  # between two chunks; a slow download may take as long as it likes
 RETRIED_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _CA_VARIABLES: Final = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
-Refusal = Callable[[int, Mapping[str, str], str], ArtifactError]  # status, headers, URL -> error
+_PASSWORD: Final = re.compile(r"(?<=:)//[^/@]*@")
+
+Refusal = Callable[[int, Mapping[str, str], str], ArtifactError]  # status, headers, URL after redirects -> error
+
+
+def shown_url(url: httpx.URL | str) -> str:
+    """A URL for messages and logs: without its query, where links to storage carry their signature, and without a password."""
+    return _PASSWORD.sub("//", str(url).partition("?")[0])
+
+
+class _WithoutQuery(logging.Filter):
+    """The log lines of the HTTP library with URLs as `shown_url` shows them."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(shown_url(each) if isinstance(each, httpx.URL) else each for each in record.args)
+        return True
+
+
+logging.getLogger("httpx").addFilter(_WithoutQuery())
 
 
 class DownloadFailed(ArtifactError):
@@ -61,9 +83,13 @@ class Promised:
         return ", ".join(part for part in parts if part is not None) or "nothing"
 
 
-def http_client(headers: Mapping[str, str] | None = None) -> httpx.Client:
-    """A client that trusts what pip, requests and curl are told to trust. `Authorization` is not sent on to other hosts."""
-    return httpx.Client(verify=_trust(), timeout=TIMEOUT, follow_redirects=True, headers=headers)
+def http_client(headers: Mapping[str, str] | None = None, *, silence: int | None = None) -> httpx.Client:
+    """A client that trusts what pip, requests and curl are told to trust. `Authorization` is not sent on to other hosts.
+
+    After `silence` seconds without a byte (SILENCE_SECONDS by default) a connection is given up.
+    """
+    timeout = httpx.Timeout(silence or SILENCE_SECONDS, connect=CONNECT_SECONDS)
+    return httpx.Client(verify=_trust(), timeout=timeout, follow_redirects=True, headers=headers)
 
 
 def download(
@@ -89,7 +115,7 @@ def download(
         part.unlink()  # A resumed file can be a mixture of two; the second attempt starts from nothing.
         if attempt == 2:
             raise ArtifactError(
-                f"{url} is not the file that was promised: expected {promised}, found {broken}, twice",
+                f"{shown_url(url)} is not the file that was promised: expected {promised}, found {broken}, twice",
                 reason="hash_mismatch",
                 param=label,
                 fix="Check the mirror or proxy in between.",
@@ -124,7 +150,7 @@ def _trust() -> ssl.SSLContext:
 
 
 def _refused(status: int, headers: Mapping[str, str], url: str) -> ArtifactError:
-    return DownloadFailed(f"{url} answered {status}")
+    return DownloadFailed(f"{shown_url(url)} answered {status}")
 
 
 def _fetch_all(
@@ -145,13 +171,13 @@ def _fetch_all(
             return
         except httpx.HTTPStatusError as error:
             answer = error.response
-            failure = refusal(answer.status_code, answer.headers, url)
+            failure = refusal(answer.status_code, answer.headers, str(answer.url))
             if answer.status_code not in RETRIED_STATUSES:
                 raise failure from None
             stated = answer.headers.get("retry-after")
         except (httpx.TransportError, httpx.InvalidURL) as error:
             failure = DownloadFailed(
-                f"{url} failed {TRIES_WITHOUT_PROGRESS} times in a row: {type(error).__name__} {error}",
+                f"{shown_url(url)} failed {TRIES_WITHOUT_PROGRESS} times in a row: {type(error).__name__} {error}",
                 param=label,
                 fix="Check the network; a new start goes on from here.",
             )

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer as Backend
 
 from headway.artifacts.card import ModelCard
 from headway.artifacts.chat_template import render_chat_template
+from headway.artifacts.context_length import text_config
 from headway.artifacts.folder_contents import TOKENIZER_FILE_SETS, tokenizer_files
 from headway.artifacts.foreign_file import HEAD_BYTES, foreign_error, regular_file_size
 from headway.artifacts.gguf_header import read_gguf_header
@@ -200,13 +201,14 @@ def load_tokenizer(card: ModelCard, tokenizer: str | None = None) -> Tokenizer:
     Raises ArtifactError (`tokenizer_missing` with what was looked for, `tokenizer_invalid`, `tokenizer_needs_package`,
     `tokenizer_config_invalid`) and NotBuiltError for vocabularies of other kinds.
     """
-    ends = [*_ids(card.generation_config.get("eos_token_id")), *_ids(card.config.get("eos_token_id"))]
+    stated = text_config(card.config)
+    ends = [*_ids(card.generation_config.get("eos_token_id")), *_ids(card.config.get("eos_token_id")), *_ids(stated.get("eos_token_id"))]
     if tokenizer is not None:
         place = Path(tokenizer).expanduser()
     else:
         place = card.files[0] if card.format == "gguf" and card.files else card.path
     loaded = _load(place, ends)
-    size = card.config.get("vocab_size")
+    size = stated.get("vocab_size")
     if isinstance(size, int) and loaded.vocab_size > size:
         loaded.notes += (f"the tokenizer has {loaded.vocab_size} tokens and the model {size}: ids from {size} on cannot be used",)
     for note in loaded.notes:

@@ -36,8 +36,7 @@ def kv_geometry(config: Mapping[str, Any]) -> KvGeometry:
     layers = fields.get("num_hidden_layers", fields.get("n_layer"))
     heads = fields.get("num_attention_heads", fields.get("n_head"))
     hidden = fields.get("hidden_size", fields.get("n_embd"))
-    # A field that is there and null means the default, in files of some models.
-    kv_heads = fields.get("num_key_value_heads") or heads
+    kv_heads = _kv_heads(fields, heads)
     head_dim = fields.get("head_dim") or (hidden // heads if _positive(hidden) and _positive(heads) else None)
     if not (_positive(layers) and _positive(kv_heads) and _positive(head_dim)):
         raise CapacityError(
@@ -47,6 +46,16 @@ def kv_geometry(config: Mapping[str, Any]) -> KvGeometry:
             fix="Name a decoder model with a complete config.json.",
         )
     return KvGeometry(layers, kv_heads, head_dim)
+
+
+def _kv_heads(fields: Mapping[str, Any], heads: Any) -> Any:
+    """A field that is there and null means the default, in files of some models."""
+    if fields.get("model_type") != "falcon":
+        return fields.get("num_key_value_heads") or heads
+    if fields.get("new_decoder_architecture"):
+        return fields.get("num_kv_heads") or heads
+    # Falcon 7B has one, whatever its num_kv_heads says.
+    return heads if fields.get("multi_query") is False else 1
 
 
 def _positive(value: Any) -> TypeGuard[int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -27,6 +29,7 @@ RUN_DTYPE_BYTES = 2  # bf16, for weights and for keys and values
 BLOCK_SIZE = 16
 _CONFIG_ROWS = ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim",
                 "vocab_size", "sliding_window", "rope_theta", "tie_word_embeddings")  # fmt: skip
+_RUNS = {"native": "natively", "fallback": "through transformers (the fallback, slower)", "refused": "no"}
 
 
 @click.command("inspect")
@@ -47,7 +50,8 @@ def inspect_command(
 ) -> None:
     """Show what MODEL is: a folder, a .gguf file, owner/name[@revision] or a short name.
 
-    Reads headers only; nothing is loaded and no code of the model is run. Exits with 1 when the model cannot be used.
+    Reads headers only; nothing is loaded and no code of the model is run. Exits with 1 when the files cannot be used; `runs`
+    says whether their architecture can be run.
     """
     try:
         with DownloadBars() as bars:
@@ -56,12 +60,17 @@ def inspect_command(
     except HeadwayError as error:
         if as_json:
             click.echo(json.dumps({"error": {"message": error.message, "reason": error.reason, "param": error.param}}))
-        click.echo(f"headway inspect: {error.message} [{error.reason}]", err=True)
+        click.echo(printable(f"headway inspect: {error.message} [{error.reason}]"), err=True)
         sys.exit(1)
     if as_json:
-        click.echo(json.dumps(fields, ensure_ascii=False, indent=2))
+        click.echo(printable(json.dumps(fields, ensure_ascii=False, indent=2)))
     else:
         _print_card(Console(), card, fields)
+
+
+def printable(text: str) -> str:
+    """Lone surrogates (of file names and JSON files that are not UTF-8) as escapes, which JSON knows as well."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def card_fields(card: ModelCard, memory: MemoryBudget) -> dict[str, Any]:
@@ -86,13 +95,26 @@ def card_fields(card: ModelCard, memory: MemoryBudget) -> dict[str, Any]:
         "context_length": card.context_length,
         "config": _plain(card.config),
         "generation_config": _plain(card.generation_config),
+        "runs": _runs(card),
         "fits": _fits(card, memory),
         "problems": list(card.problems),
     }
 
 
-def _plain(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    return {str(key): value for key, value in mapping.items()}
+def _plain(value: Any) -> Any:
+    """Mappings as dicts, numbers that JSON does not have (NaN, infinities) as null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _runs(card: ModelCard) -> dict[str, Any]:
+    """`by`: native, fallback or refused, and then why."""
+    from headway.models.verdict import verdict  # imports torch, which takes a second
+
+    return {name: value for name, value in dataclasses.asdict(verdict(card)).items() if value is not None}
 
 
 def _fits(card: ModelCard, memory: MemoryBudget) -> dict[str, Any]:
@@ -137,9 +159,9 @@ def _fits(card: ModelCard, memory: MemoryBudget) -> dict[str, Any]:
 
 def _print_card(console: Console, card: ModelCard, fields: dict[str, Any]) -> None:
     for label, value in _rows(card, fields):
-        console.print(f"[bold]{label:<14}[/] {escape(value)}", soft_wrap=True, highlight=False)
+        console.print(f"[bold]{label:<14}[/] {escape(printable(value))}", soft_wrap=True, highlight=False)
     for problem in (*card.problems, *(f"{name} is a link to nothing" for name in card.missing_files)):
-        console.print(f"[yellow]{'note':<14}[/] {escape(problem)}", soft_wrap=True, highlight=False)
+        console.print(f"[yellow]{'note':<14}[/] {escape(printable(problem))}", soft_wrap=True, highlight=False)
 
 
 def _rows(card: ModelCard, fields: dict[str, Any]) -> list[tuple[str, str]]:
@@ -150,6 +172,7 @@ def _rows(card: ModelCard, fields: dict[str, Any]) -> list[tuple[str, str]]:
         ("model", card.reference + (f" ({card.revision})" if card.revision else "")),
         ("path", str(card.path)),
         ("architecture", f"{card.architecture or 'unknown'} ({card.model_type or 'unknown type'}, {card.format})"),
+        ("runs", _RUNS[fields["runs"]["by"]] + (f": {fields['runs']['why']}" if "why" in fields["runs"] else "")),
         ("parameters", f"{card.parameters / 1e6:,.1f} M"),
         (
             "weights",

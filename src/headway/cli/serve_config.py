@@ -120,6 +120,8 @@ def _server_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if key := environment.get("VLLM_API_KEY"):
         out["api_key"] = (key,)
+    if environment.get("VLLM_SERVER_DEV_MODE", "0").strip() not in ("", "0"):
+        out["server_dev_mode"] = True
     for name, setting in (
         ("VLLM_HTTP_TIMEOUT_KEEP_ALIVE", "timeout_keep_alive"),
         ("VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS", "health_stall_seconds"),

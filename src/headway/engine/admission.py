@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 from headway.artifacts.tokenizer import Tokenizer
+from headway.engine.logits_processor import LogitsProcessor
+from headway.engine.processor_loading import check_extra_args
 from headway.engine.sampling_params import SamplingParams
 from headway.engine.sequence import Request, Sequence
 from headway.errors import ContextLengthError, RequestError
@@ -26,6 +29,7 @@ class AdmissionLimits:
     max_model_len: int
     vocab_size: int
     max_logprobs: int  # -1 = no limit
+    processors: tuple[type[LogitsProcessor], ...] = ()
 
 
 def admit(
@@ -46,6 +50,7 @@ def admit(
     """
     check_prompt(prompt_token_ids, limits)
     _check_params(params, limits)
+    check_extra_args(params, limits.processors)
     if cache_salt is not None and not 0 < len(cache_salt) <= _MAX_SALT:
         raise RequestError(f"cache_salt must have 1 to {_MAX_SALT} characters, got {len(cache_salt)}", param="cache_salt")
     if params.bad_words:
@@ -55,20 +60,25 @@ def admit(
     _check_contradiction(params, eos_ids, limits.vocab_size)
     request = Request(request_id, prompt_token_ids, params, prompt=prompt, priority=priority, cache_salt=cache_salt)
     room = limits.max_model_len - len(prompt_token_ids)
-    for index in range(params.n):
-        request.sequences.append(
-            Sequence(
-                request=request,
-                index=index,
-                params=params if params.n == 1 else params.for_sequence(index),
-                tokens=list(prompt_token_ids),
-                table=kv.new_table(cache_salt),
-                eos_ids=eos_ids,
-                max_tokens_total=len(prompt_token_ids) + min(room, params.max_tokens or room),
-                num_prompt=len(prompt_token_ids),
-            )
-        )
+    total = len(prompt_token_ids) + min(room, params.max_tokens or room)
+    request.make_sequence = partial(_sequence, request, kv, eos_ids, total)
+    request.sequences.append(request.make_sequence(0))
+    request.unborn = params.n - 1
     return request
+
+
+def _sequence(request: Request, kv: KVCacheManager, eos_ids: frozenset[int], max_tokens_total: int, index: int) -> Sequence:
+    params = request.params
+    return Sequence(
+        request=request,
+        index=index,
+        params=params if params.n == 1 else params.for_sequence(index),
+        tokens=list(request.prompt_token_ids),
+        table=kv.new_table(request.cache_salt),
+        eos_ids=eos_ids,
+        max_tokens_total=max_tokens_total,
+        num_prompt=len(request.prompt_token_ids),
+    )
 
 
 def check_prompt(prompt_token_ids: list[int], limits: AdmissionLimits) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.engine.config import EngineConfig
+from headway.engine.flag import Flag
 from headway.engine.flags import ENGINE_FLAGS
 from headway.errors import ConfigError, NotBuiltError
 
@@ -24,13 +25,25 @@ def engine_config(model: str | os.PathLike[str], arguments: Mapping[str, Any]) -
     flags = {f.dest: f for f in ENGINE_FLAGS}
     for name, value in arguments.items():
         if name in _FIELDS:
-            known[name] = tuple([value] if isinstance(value, str) else value) if name == "served_model_name" else value
+            known[name] = _value(flags[name], value)
         elif name in flags:
             flags[name].check_value(value)
         else:
             near = difflib.get_close_matches(name, [*_FIELDS, *flags], 1)
             raise ConfigError(f"unknown argument {name!r}", param=name, fix=f"Did you mean {near[0]!r}?" if near else None)
     return EngineConfig(model=model, **known)
+
+
+def _value(flag: Flag, value: Any) -> Any:
+    """Texts mean what they mean on the command line, so `max_model_len="4k"` and "auto" are fine."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, str) and flag.kind != "text":
+        try:
+            return flag.read(value)
+        except ConfigError as error:
+            raise ConfigError(f"{flag.dest}: {error.message}", param=flag.dest) from None
+    return tuple(value) if isinstance(value, list) and flag.kind in ("texts", "words", "csv") else value
 
 
 __all__ = ["NotBuiltError", "engine_config"]

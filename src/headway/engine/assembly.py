@@ -8,7 +8,9 @@ from headway.artifacts.tokenizer import Tokenizer
 from headway.capacity.fit import CapacityReport
 from headway.engine.config import EngineConfig
 from headway.engine.core import EngineCore, Observers
+from headway.engine.logits_processor import LogitsProcessor
 from headway.engine.model_runner import ModelRunner
+from headway.engine.processor_rows import ProcessorRows
 from headway.engine.sampler import Sampler
 from headway.engine.scheduler import Scheduler, SchedulerLimits
 from headway.kernels.paged_kv import PagedKV
@@ -18,7 +20,7 @@ from headway.models.causal_lm import CausalLM
 
 def assemble(
     config: EngineConfig, model: CausalLM, tokenizer: Tokenizer, capacity: CapacityReport, dtype: torch.dtype,
-    sampler: type[Sampler], observers: Observers | None,
+    sampler: type[Sampler], processors: list[LogitsProcessor], observers: Observers | None,
 ) -> EngineCore:  # fmt: skip
     """Reserves the KV cache; its pages are committed when they are first written."""
     num_blocks = capacity.num_blocks + 1  # the null block
@@ -27,6 +29,11 @@ def assemble(
     limits = SchedulerLimits(
         config.max_num_batched_tokens, config.max_num_seqs, config.long_prefill_token_threshold,
         chunked_prefill=config.enable_chunked_prefill, policy=config.scheduling_policy,
+        reserve_full_prompt=config.scheduler_reserve_full_isl, watermark=config.watermark,
+        prefill_interval=config.prefill_schedule_interval,
     )  # fmt: skip
-    draws = sampler(model.config.vocab_size, seed=config.seed, logprobs_mode=config.logprobs_mode)
+    draws = sampler(
+        model.config.vocab_size, seed=config.seed, logprobs_mode=config.logprobs_mode, known_tokens=tokenizer.vocab_size,
+        processors=ProcessorRows(processors) if processors else None,
+    )  # fmt: skip
     return EngineCore(Scheduler(limits, manager), ModelRunner(model, storage, config.block_size), draws, tokenizer, observers)

@@ -11,19 +11,24 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from headway.artifacts.card import ModelCard
 from headway.artifacts.tokenizer import Tokenizer
 from headway.engine.admission import admit
+from headway.engine.async_beam_search import RoundSettings, search_beams
+from headway.engine.beam_search import BeamSearchParams
 from headway.engine.config import EngineConfig
 from headway.engine.core import Observers
 from headway.engine.loading import LoadedEngine, load_engine
 from headway.engine.outputs import RequestOutput
 from headway.engine.sampling_params import SamplingParams
 from headway.engine.sequence import Request
-from headway.errors import EngineDeadError, HeadwayError, LoadingError, QueueFullError, RequestError, StepError
+from headway.errors import EngineDeadError, HeadwayError, LoadingError, QueueFullError, RequestError
+from headway.telemetry.stats import NOTHING
 
 _log = logging.getLogger(__name__)
 _LONG_TEXT = 4096  # characters; longer texts are tokenized off the event loop
@@ -43,6 +48,7 @@ class EngineStatus:
     requests: int = 0
     running: int = 0
     waiting: int = 0
+    kv_usage: float = 0.0  # fraction of KV blocks in use
 
 
 class _Listener:
@@ -96,7 +102,7 @@ class AsyncEngine:
         core = self._loaded.core
         return EngineStatus(
             self._stage, self._progress, self._error, core.steps,
-            len(self._listeners), len(core.scheduler.running), len(core.scheduler.waiting),
+            len(self._listeners), len(core.scheduler.running), len(core.scheduler.waiting), core.scheduler.kv.pool.usage,
         )  # fmt: skip
 
     @property
@@ -148,11 +154,12 @@ class AsyncEngine:
         priority: int = 0,
         cache_salt: str | None = None,
         trace_headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
     ) -> AsyncIterator[RequestOutput]:
         """Outputs of one request as they come, in the manner of `params.output_kind`.
 
-        Raises RequestError, ContextLengthError or QueueFullError before the first output; StepError or EngineDeadError
-        at any time. Closing the iterator, or cancelling the task that reads it, aborts the request.
+        Raises RequestError, ContextLengthError or QueueFullError before the first output; StepError, EngineDeadError or,
+        `timeout` seconds from now, DeadlineError at any time. Closing the iterator, or cancelling the task that reads it, aborts the request.
         """
         loaded = self.loaded
         if isinstance(prompt, str):
@@ -164,6 +171,36 @@ class AsyncEngine:
             prompt=prompt_text, priority=priority, cache_salt=cache_salt,
         )  # fmt: skip
         request.trace_headers = trace_headers or {}
+        request.deadline = None if timeout is None else time.monotonic() + timeout
+        async with aclosing(self._outputs(request)) as outputs:
+            async for output in outputs:
+                yield output
+
+    async def beam_search(
+        self,
+        prompt: list[int],
+        shown: SamplingParams,
+        request_id: str,
+        *,
+        beams: BeamSearchParams,
+        prompt_text: str | None = None,
+        priority: int = 0,
+        cache_salt: str | None = None,
+        trace_headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> AsyncIterator[RequestOutput]:
+        """One output, with the best beams as its sequences. `shown`: how many log-probabilities, and how text is written.
+
+        Raises what `generate` raises, and ends as it does. `trace_headers` are not used: rounds are no spans of a caller.
+        """
+        round_ = RoundSettings(priority, cache_salt, None if timeout is None else time.monotonic() + timeout)
+        search = search_beams(self.loaded, self._outputs, prompt, beams, shown, request_id, self.config.max_num_seqs, round_)
+        async with aclosing(search):
+            async for output in search:
+                output.prompt = prompt_text
+                yield output
+
+    async def _outputs(self, request: Request) -> AsyncGenerator[RequestOutput, None]:
         listener = self._enlist(request)
         self._commands.put(request)
         finished = False
@@ -174,14 +211,14 @@ class AsyncEngine:
                     finished = True
                     raise item
                 finished = item.finished
-                if item.error is not None:
-                    raise StepError(f"the request failed: {item.error}")
+                if item.failure is not None:
+                    raise item.failure
                 yield item
         finally:
             if finished:
                 self._strike(listener)
             else:  # the id stays in use until the core has let go of it: what it still says is not for a later request
-                self._commands.put(request_id)
+                self._commands.put(request.id)
 
     async def abort(self, request_id: str) -> None:
         """End a request; its reader gets a last output with finish_reason "abort"."""
@@ -193,7 +230,8 @@ class AsyncEngine:
                 raise self._gone()
             if request.id in self._listeners:
                 raise RequestError(f"request id {request.id!r} is in use", param="request_id")
-            self._check_queue()
+            if not request.continues:
+                self._check_queue()
             listener = self._listeners[request.id] = _Listener(asyncio.get_running_loop(), request)
         return listener
 
@@ -283,6 +321,9 @@ class AsyncEngine:
         self._ready.set()
         for listener in listeners:
             _post(listener.loop, [(listener, self._gone())])
+        if self._loaded is not None:
+            self.observers.on_step(NOTHING)
+        self.observers.on_end()
 
     def _gone(self) -> EngineDeadError:
         if self._stage == "stopped":

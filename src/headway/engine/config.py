@@ -45,6 +45,7 @@ class EngineConfig:
     max_logprobs: int = 20
     logprobs_mode: str = "raw_logprobs"
     batch_invariant: bool = False
+    logits_processors: tuple[str | type, ...] = ()  # package.module:Class, or the class itself
     accept_licence: tuple[str, ...] = ()
     # cache
     block_size: int = 16
@@ -58,6 +59,9 @@ class EngineConfig:
     enable_chunked_prefill: bool = True
     long_prefill_token_threshold: int = 0
     scheduling_policy: str = "fcfs"  # fcfs | priority
+    scheduler_reserve_full_isl: bool = True
+    watermark: float = 0.0
+    prefill_schedule_interval: int = 1
     max_num_queued_reqs: int | None = None
     max_num_queued_tokens: int | None = None
     # watching
@@ -71,6 +75,7 @@ class EngineConfig:
             ("max_num_seqs", 1),
             ("max_num_batched_tokens", 1),
             ("long_prefill_token_threshold", 0),
+            ("prefill_schedule_interval", 1),
             ("max_num_queued_reqs", 1),
             ("max_num_queued_tokens", 1),
             ("kv_cache_memory_bytes", 1),
@@ -87,6 +92,13 @@ class EngineConfig:
             raise _out_of_range("seed", seed, "a 64-bit integer")
         if share is not None and not (isinstance(share, int | float) and 0 < share <= 1):
             raise _out_of_range("gpu_memory_utilization", share, "in (0, 1]")
+        if not (isinstance(self.watermark, int | float) and 0 <= self.watermark < 1):
+            raise _out_of_range("watermark", self.watermark, "in [0, 1)")
+        if self.batch_invariant and self.logits_processors:
+            raise ConfigError(
+                "--batch-invariant and --logits-processors exclude each other: a processor sees all rows at once",
+                param="logits_processors", fix="Leave one of them out.",
+            )  # fmt: skip
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}", param=name)

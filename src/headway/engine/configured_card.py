@@ -29,7 +29,7 @@ def configured_card(config: EngineConfig, progress: Callable[[float], None] = la
             param="load_format", fix="Leave the flag out: the files say what they are.",
         )  # fmt: skip
     if config.hf_config_path is not None:
-        card = with_config(card, other_config(config.hf_config_path, cache_dir=config.download_dir))
+        card = with_config(card, other_config(config.hf_config_path, cache_dir=config.download_dir, accept_licence=config.accept_licence))
         _log.info("The configuration of %s is used instead of the model's own", config.hf_config_path)
     if config.hf_overrides:
         card, changes = override_config(card, config.hf_overrides)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import logging
 import time
 from collections.abc import Callable
@@ -12,10 +13,12 @@ from headway.artifacts.tokenizer import Tokenizer
 from headway.engine.model_runner import ModelRunner
 from headway.engine.output_stream import RequestStream, SequenceText
 from headway.engine.outputs import RequestOutput
-from headway.engine.sampler import NO_TOKEN, SampledToken, Sampler
+from headway.engine.sampler import NO_TOKEN, NOTHING_ALLOWED, SampledToken, Sampler
 from headway.engine.scheduler import Scheduler
 from headway.engine.sequence import Request, Sequence, Status
+from headway.engine.step_computation import StepComputation
 from headway.engine.step_plan import StepPlan
+from headway.errors import DeadlineError, HeadwayError, StepError
 from headway.telemetry.stats import RequestStats, StepStats
 
 _log = logging.getLogger(__name__)
@@ -28,21 +31,26 @@ class Observers:
     on_step: Callable[[StepStats], None] = lambda stats: None
     on_request: Callable[[RequestStats], None] = lambda stats: None
     around_thread: Callable[[], AbstractContextManager[None]] = nullcontext  # entered around all work of AsyncEngine's thread
+    on_end: Callable[[], None] = lambda: None  # an AsyncEngine will not step again
 
 
 class EngineCore:
     """Drives requests to their end. Not thread-safe: one thread adds, aborts and steps."""
 
     def __init__(
-        self, scheduler: Scheduler, runner: ModelRunner, sampler: Sampler, tokenizer: Tokenizer, observers: Observers | None = None
-    ):
+        self, scheduler: Scheduler, runner: ModelRunner, sampler: Sampler, tokenizer: Tokenizer, observers: Observers | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ):  # fmt: skip
         self.scheduler = scheduler
         self.runner = runner
         self.sampler = sampler
         self.tokenizer = tokenizer
         self.observers = observers or Observers()
         self.steps = 0
+        self._clock = clock  # of deadlines
+        self._deadlines: list[tuple[float, str]] = []  # a heap; requests may have ended since
         self._streams: dict[str, RequestStream] = {}
+        self._growing: dict[str, RequestStream] = {}  # those of which not all sequences exist
 
     @property
     def has_work(self) -> bool:
@@ -56,15 +64,39 @@ class EngineCore:
         """Queue a request whose sequences are made and whose parameters were checked (`admission`)."""
         if request.id in self._streams:
             raise ValueError(f"request id {request.id!r} is in use")
-        self._streams[request.id] = RequestStream(request, self.tokenizer)
+        stream = self._streams[request.id] = RequestStream(request, self.tokenizer)
+        request.first_order = self.scheduler.reserve(request.params.n)
         for sequence in request.sequences:
-            self.scheduler.add(sequence)
+            self.scheduler.add(sequence, request.first_order + sequence.index)
+        if request.deadline is not None:
+            heapq.heappush(self._deadlines, (request.deadline, request.id))
+        if request.unborn:
+            self._growing[request.id] = stream
+            self._grow()
+
+    def _grow(self) -> None:
+        """Make the next sequences of requests that want many, as many as a step may hold: a prompt of thousands of tokens is
+        not copied thousands of times at once."""
+        for stream in list(self._growing.values()):
+            request = stream.request
+            while request.unborn and stream.num_open < self.scheduler.limits.max_num_seqs and request.make_sequence:
+                sequence = request.make_sequence(len(request.sequences))
+                sequence.times.arrival = request.sequences[0].times.arrival
+                sequence.hashes = list(request.sequences[-1].hashes[: sequence.num_prompt // self.scheduler.kv.block_size])
+                request.sequences.append(sequence)
+                request.unborn -= 1
+                stream.add_sequence(sequence)
+                self.scheduler.add(sequence, request.first_order + sequence.index)
+            if not request.unborn:
+                del self._growing[request.id]
 
     def abort(self, request_id: str) -> RequestOutput | None:
         """End a request in whatever state it is; unknown ids are ignored, since it may have ended meanwhile."""
         stream = self._streams.get(request_id)
         if stream is None:
             return None
+        stream.request.unborn = 0
+        self._growing.pop(request_id, None)
         open_texts = [t for t in stream.texts if t.sequence.status is not Status.FINISHED]
         for text in open_texts:
             self._finish(text, "abort")
@@ -78,8 +110,28 @@ class EngineCore:
     def step(self) -> list[RequestOutput]:
         """One forward pass over whatever the scheduler picked; returns what callers should hear.
 
-        If the pass raises, the sequences in it end with finish_reason "error"; all others, and the engine, go on.
+        A sequence whose computation raises ends with finish_reason "error"; all others, and the engine, go on. Requests
+        whose deadline has passed end first, with finish_reason "abort" and a DeadlineError.
         """
+        late = self._end_late()
+        return late + self._step() if self.has_work else late
+
+    def _end_late(self) -> list[RequestOutput]:
+        now = self._clock()
+        outputs = []
+        while self._deadlines and self._deadlines[0][0] <= now:
+            deadline, request_id = heapq.heappop(self._deadlines)
+            stream = self._streams.get(request_id)
+            if stream is None or stream.request.deadline != deadline:
+                continue  # it ended in time, and the id may be in use again
+            failure = DeadlineError(f"the request was not done within its time, after {_tokens_so_far(stream)} generated tokens")
+            for text in stream.texts:
+                if text.sequence.status is not Status.FINISHED:
+                    text.sequence.failure = failure
+            outputs.append(self.abort(request_id))
+        return [o for o in outputs if o is not None]
+
+    def _step(self) -> list[RequestOutput]:
         plan = self.scheduler.schedule()
         self.steps += 1
         if not plan.chunks:
@@ -88,31 +140,35 @@ class EngineCore:
             return []
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("step %d: %s", self.steps, plan)
-        try:
-            result = self.runner.execute(plan)
-            for chunk, rows in result.prompt_logprobs:
-                self._streams[chunk.sequence.request.id].add_prompt_logprobs(chunk, rows)
-            sampled = self.sampler.sample(result.logits, [c.sequence for c in result.sampling]) if result.sampling else []
-        except Exception as error:
-            return self._fail(plan, error)
-        for chunk in plan.chunks:
+        computed = StepComputation(self.runner, self.sampler, self.scheduler.kv.block_size).run(plan)
+        for chunk in computed.done:
             chunk.sequence.num_computed += chunk.count
-        touched, times = self._take(list(zip((c.sequence for c in result.sampling), sampled, strict=True)))
+        for chunk, rows in computed.scored:
+            self._streams[chunk.sequence.request.id].add_prompt_logprobs(chunk, rows)
+        for chunk in computed.spoilt:
+            self.scheduler.restart(chunk.sequence)
+        touched = [self._fail(chunk.sequence, error) for chunk, error in computed.failed]
+        times = self._take(computed.sampled, touched)
+        self._grow()
         outputs = self._outputs(touched)
-        self._observe(plan, len(sampled), times)
+        self._observe(plan, len(computed.sampled), times)
         return outputs
 
-    def _take(self, sampled: list[tuple[Sequence, SampledToken]]) -> tuple[list[SequenceText], tuple[list[float], list[float]]]:
-        """Append the tokens, find the ends. Returns the texts that changed, and first-token and inter-token times."""
+    def _take(
+        self, sampled: list[tuple[Sequence, SampledToken]], touched: list[SequenceText]
+    ) -> tuple[list[float], list[float]]:
+        """Append the tokens, find the ends. Adds the texts that changed; returns first-token and inter-token times."""
         now = time.monotonic()
-        touched = []
         first: list[float] = []
         between: list[float] = []
         for sequence, token in sampled:
             text = self._streams[sequence.request.id].texts[sequence.index]
             touched.append(text)
+            if token.token_id == NO_TOKEN and token.error is None:
+                self._finish(text, "stop", NOTHING_ALLOWED)
+                continue
             if token.token_id == NO_TOKEN:
-                sequence.error = token.error
+                sequence.failure = StepError(f"the request failed: {token.error}")
                 self._discard(sequence)
                 self._finish(text, "error")
                 continue
@@ -124,8 +180,12 @@ class EngineCore:
                 between.append(now - times.last_token)
             times.last_token = now
             sequence.tokens.append(token.token_id)
-            self._end_if_due(text, token)
-        return touched, (first, between)
+            try:
+                self._end_if_due(text, token)
+            except Exception as error:
+                _log.exception("writing the text of request %s failed; it ends with an error", sequence.request.id)
+                self._fail(sequence, error)
+        return first, between
 
     def _end_if_due(self, text: SequenceText, token: SampledToken) -> None:
         """EOS and stop ids first, then stop strings, then the lengths. min_tokens holds ids back in the logits already."""
@@ -143,7 +203,10 @@ class EngineCore:
 
     def _finish(self, text: SequenceText, reason: str, stop_reason: int | str | None = None) -> None:
         sequence = text.sequence
-        matched = text.close()
+        if sequence.status is Status.FINISHED:
+            return
+        self._streams[sequence.request.id].num_open -= 1
+        matched = text.close() if reason != "error" else None  # what failed may be the text itself
         if matched is not None and reason in ("stop", "length"):
             reason, stop_reason = "stop", matched
         self.scheduler.finish(sequence, reason, stop_reason)
@@ -164,22 +227,18 @@ class EngineCore:
 
     def _report(self, stream: RequestStream, touched: list[SequenceText]) -> RequestOutput | None:
         output = stream.output(touched)
-        if all(t.sequence.status is Status.FINISHED for t in stream.texts):
+        if stream.finished:
             self._streams.pop(stream.request.id, None)
         return output
 
-    def _fail(self, plan: StepPlan, error: Exception) -> list[RequestOutput]:
-        _log.exception("a step failed; its %d sequences end with an error, the engine goes on", len(plan.chunks))
-        touched = []
-        for chunk in plan.chunks:
-            sequence = chunk.sequence
-            self._discard(sequence)
-            sequence.error = f"{type(error).__name__} in the forward pass"
-            text = self._streams[sequence.request.id].texts[sequence.index]
-            self._finish(text, "error")
-            touched.append(text)
-        self._observe(plan, 0, ([], []))
-        return self._outputs(touched)
+    def _fail(self, sequence: Sequence, error: Exception) -> SequenceText:
+        """End one sequence, telling a caller what raised; the log has the rest."""
+        self._discard(sequence)
+        kind = type(error).__name__
+        sequence.failure = error if isinstance(error, HeadwayError) else StepError(f"the request failed: {kind} while computing its next token")
+        text = self._streams[sequence.request.id].texts[sequence.index]
+        self._finish(text, "error")
+        return text
 
     def _observe(self, plan: StepPlan, generated: int, times: tuple[list[float], list[float]]) -> None:
         prompt = 0
@@ -191,7 +250,7 @@ class EngineCore:
         self.observers.on_step(
             StepStats(
                 running=len(self.scheduler.running),
-                waiting=len(self.scheduler.waiting),
+                waiting=len(self.scheduler.waiting) + sum(s.request.unborn for s in self._growing.values()),
                 kv_usage=self.scheduler.kv.pool.usage,
                 scheduled_tokens=plan.num_tokens,
                 prompt_tokens=prompt,
@@ -216,6 +275,10 @@ class EngineCore:
         return f"nothing can be scheduled: the next sequence needs {need} KV blocks, {self.scheduler.kv.pool.num_free} are free"
 
 
+def _tokens_so_far(stream: RequestStream) -> int:
+    return sum(t.sequence.num_output for t in stream.texts)
+
+
 def _request_stats(sequence: Sequence) -> RequestStats:
     times = sequence.times
     now = time.monotonic()
@@ -225,7 +288,7 @@ def _request_stats(sequence: Sequence) -> RequestStats:
     decode = last - first
     steps = sequence.num_output - 1
     siblings = sequence.request.sequences
-    is_last = all(s.status is Status.FINISHED for s in reversed(siblings))  # they tend to end in order: looks at few
+    is_last = sequence.request.unborn == 0 and all(s.status is Status.FINISHED for s in reversed(siblings))  # looks at few
     return RequestStats(
         finish_reason=sequence.finish_reason or "abort",
         prompt_tokens=sequence.num_prompt,

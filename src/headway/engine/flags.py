@@ -33,6 +33,7 @@ BUILT_FLAGS: tuple[Flag, ...] = (
     Flag("max-logprobs", "int", 20, "Most alternatives a request may ask for; -1 = the whole vocabulary.", M),
     Flag("logprobs-mode", "text", "raw_logprobs", "Which numbers log-probabilities are.", M, choices=CHOICES["logprobs_mode"]),
     Flag("batch-invariant", "bool", False, "The same request gets the same bits whatever runs beside it; slower.", M),
+    Flag("logits-processors", "texts", (), "Logits processors to load, as package.module:Class; their code runs with all rights.", M),
     Flag("accept-licence", "texts", (), "Word of a licence that has to be accepted before a download, such as gemma.", M),
     # cache
     Flag("block-size", "int", 16, "Tokens in one block of the KV cache.", C),
@@ -49,6 +50,9 @@ BUILT_FLAGS: tuple[Flag, ...] = (
     Flag("enable-chunked-prefill", "bool", True, "Compute long prompts in parts, together with answers that run.", S),
     Flag("long-prefill-token-threshold", "size", 0, "Most prompt tokens of one request in a step while others wait; 0 = no cap.", S),
     Flag("scheduling-policy", "text", "fcfs", "Order of the queue: arrival, or priority (lower first).", S, choices=CHOICES["scheduling_policy"]),
+    Flag("scheduler-reserve-full-isl", "bool", True, "Begin a prompt when all of it has room in the KV cache; else when its first chunk has.", S),
+    Flag("watermark", "float", 0.0, "Fraction of the KV blocks that a prompt leaves free when it begins beside others.", S),
+    Flag("prefill-schedule-interval", "int", 1, "While answers are written, prompts are computed in every so many steps only.", S),
     Flag("max-num-queued-reqs", "size", None, "Requests that may wait before new ones are answered with 503.", S),
     Flag("max-num-queued-tokens", "size", None, "Prompt tokens that may wait before new requests are answered with 503.", S),
     # logs

@@ -34,7 +34,6 @@ LATER_FLAGS: tuple[Flag, ...] = (
     Flag("enforce-eager", "bool", False, "No graph compilation.", M, note=_EAGER),
     Flag("runner", "text", "auto", "What the model is used for.", M, feature="pooling and draft runners", comes=DEPTH, harmless=("generate",)),
     Flag("convert", "text", "auto", "Adapt the model to another task.", M, feature="model conversion", comes=DEPTH, harmless=("none",)),
-    Flag("logits-processors", "texts", (), "Import paths of logits processors.", M, feature="logits processors", comes=BREADTH),
     Flag("enable-sleep-mode", "bool", False, "Routes /sleep and /wake_up.", M, feature="sleep mode", comes=DEPTH),
     Flag("pooler-config", "json", {}, "Pooling of embedding models.", M, feature="pooling models", comes=DEPTH),
     Flag("disable-cascade-attn", "bool", True, "No cascade attention.", M, note="There is no cascade attention."),
@@ -46,12 +45,9 @@ LATER_FLAGS: tuple[Flag, ...] = (
     Flag("cpu-offload-gb", "float", 0.0, "GiB of weights kept in main memory.", C, note="On a CPU all weights are in main memory."),
     Flag("swap-space", "float", 4.0, "GiB of swap for KV blocks.", C, note="vLLM dropped it; preempted requests are computed again."),
     # scheduler
-    Flag("watermark", "float", 0.0, "Fraction of blocks kept free.", S, feature="block watermark", comes=BREADTH),
     Flag("async-scheduling", "bool", None, "Schedule while the device computes.", S, note="On a CPU scheduling and computing share the cores."),
     Flag("scheduler-cls", "text", None, "Import path of a scheduler.", S, feature="scheduler plug-ins", comes=DEPTH),
     Flag("disable-hybrid-kv-cache-manager", "bool", False, "One KV layout for all layers.", S, note="All layers share one KV layout."),
-    Flag("scheduler-reserve-full-isl", "bool", True, "Admit a prompt when all of it fits.", S, feature="admission by parts", comes=BREADTH),
-    Flag("prefill-schedule-interval", "int", 1, "Steps between prefills.", S, feature="spacing of prefills", comes=BREADTH),
     # several devices
     Flag("tensor-parallel-size", "int", 1, "Parts of each layer.", P, aliases=("-tp",), feature="tensor parallelism", comes=DISTRIBUTED),
     Flag("pipeline-parallel-size", "int", 1, "Groups of layers.", P, aliases=("-pp",), feature="pipeline parallelism", comes=DISTRIBUTED),
@@ -103,8 +99,7 @@ LATER_FLAGS: tuple[Flag, ...] = (
     Flag("performance-mode", "text", "balanced", "Latency or throughput.", OTHER, feature="performance modes", comes=KERNELS),
     Flag("kv-transfer-config", "json", {}, "KV between servers.", OTHER, feature="KV transfer", comes=DISTRIBUTED),
     Flag("kv-events-config", "json", {}, "Events of the KV cache.", OTHER, feature="KV events", comes=DISTRIBUTED),
-    Flag("profiler-config", "json", {}, "Profiler.", OTHER, feature="profiler routes", comes=BREADTH),
+    Flag("profiler-config", "json", {}, "Profiler.", OTHER, feature="profiler routes (VLLM_TRACE_FUNCTION=1 profiles functions)", comes=DEPTH),
     Flag("collect-detailed-traces", "csv", (), "Modules that trace in detail.", OTHER, note="The span of a request holds all there is."),
     Flag("show-hidden-metrics-for-version", "text", None, "Metrics that were removed.", OTHER, note="Old metric names are served anyway."),
-    Flag("custom-histogram-buckets", "json", {}, "Borders of histograms.", OTHER, feature="choice of buckets", comes=BREADTH),
 )  # fmt: skip

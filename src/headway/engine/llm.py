@@ -5,18 +5,22 @@ from __future__ import annotations
 import copy
 import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tqdm import tqdm
 
-from headway.artifacts.tokenizer import Tokenizer
-from headway.engine.admission import admit
+from headway.artifacts.template_source import template_text
+from headway.engine.admission import admit, check_prompt
 from headway.engine.arguments import engine_config
+from headway.engine.beam_requests import begin, round_requests, row_of
+from headway.engine.beam_search import BeamSearch, BeamSearchOutput, BeamSearchParams
 from headway.engine.core import Observers
 from headway.engine.loading import load_engine
 from headway.engine.outputs import OutputKind, RequestOutput
+from headway.engine.prompt_forms import Prompt, checked_list, prompt_list, prompt_tokens
 from headway.engine.sampling_params import SamplingParams
+from headway.engine.sequence import Request
 from headway.engine.traced import traced
 from headway.errors import NotBuiltError, RequestError
 from headway.wire.messages import plain_messages
@@ -24,10 +28,9 @@ from headway.wire.template_variables import template_variables
 
 # Methods of vllm.LLM that do not exist yet; asking for one says so instead of "no attribute".
 _NOT_BUILT = frozenset(
-    ["beam_search", "encode", "embed", "classify", "score", "reward", "enqueue", "enqueue_chat", "wait_for_completion", "get_metrics", "sleep", "wake_up", "start_profile", "stop_profile", "collective_rpc", "apply_model"]
+    ["encode", "embed", "classify", "score", "reward", "enqueue", "enqueue_chat", "wait_for_completion", "get_metrics", "sleep", "wake_up", "start_profile", "stop_profile", "collective_rpc", "apply_model"]
 )
 
-Prompt = str | list[int] | Mapping[str, Any]
 Message = Mapping[str, Any]
 
 
@@ -35,8 +38,13 @@ class LLM:
     """`LLM("smollm2-135m-instruct").generate(["Hello"])`. Loads the model when created; keyword arguments are the flags
     of `headway serve` with underscores (docs/flags.md). Outputs come in the order of the prompts."""
 
-    def __init__(self, model: str | os.PathLike[str], *, observers: Observers | None = None, **arguments: Any):
+    def __init__(
+        self, model: str | os.PathLike[str], *, chat_template: str | os.PathLike[str] | None = None, observers: Observers | None = None,
+        **arguments: Any,
+    ):  # fmt: skip
+        """`chat_template` is a file or the template itself, for `chat`, instead of the model's."""
         self.config = engine_config(model, arguments)
+        self._chat_template = template_text(None if chat_template is None else os.fspath(chat_template))
         self._engine = load_engine(self.config, observers=traced(self.config, observers))
         self._ids = itertools.count()
 
@@ -73,9 +81,9 @@ class LLM:
         """
         if lora_request is not None:
             raise NotBuiltError("LoRA adapters are not built yet", param="lora_request")
-        parsed = [_parse(p, self._engine.tokenizer) for p in _as_list(prompts)]
+        parsed = [prompt_tokens(p, self._engine.tokenizer) for p in prompt_list(prompts)]
         params = self._params_for(parsed, sampling_params)
-        ranks = [0] * len(parsed) if priority is None else _sequence("priority", priority, int)
+        ranks = [0] * len(parsed) if priority is None else checked_list("priority", priority, int)
         if len(ranks) != len(parsed):
             raise RequestError(f"priority has {len(ranks)} entries for {len(parsed)} prompts", param="priority")
         requests = [
@@ -85,20 +93,77 @@ class LLM:
             )
             for i, ((text, ids), p) in enumerate(zip(parsed, params, strict=True))
         ]
-        core = self._engine.core
-        for request in requests:
-            core.add(request)
-        done: dict[str, RequestOutput] = {}
         with tqdm(total=len(requests), desc="Processed prompts", disable=not use_tqdm, dynamic_ncols=True) as bar:
-            try:
-                while core.has_work:
-                    for output in core.step():
-                        if output.finished:
-                            done[output.request_id] = output
-                            _advance(bar, list(done.values()))
-            except BaseException:
-                core.abort_all()
-                raise
+            return self._run(requests, _Progress(bar).add)
+
+    def beam_search(
+        self,
+        prompts: Prompt | Sequence[Prompt],
+        params: BeamSearchParams,
+        *,
+        lora_request: object = None,
+        use_tqdm: bool = False,
+        concurrency_limit: int | None = None,
+    ) -> list[BeamSearchOutput]:
+        """The best continuations of each prompt (`beam_search`); `concurrency_limit` prompts at a time, None = all.
+
+        As in vLLM, `tokens` and `text` of a beam begin with the prompt. Raises RequestError, ContextLengthError.
+        """
+        if lora_request is not None:
+            raise NotBuiltError("LoRA adapters are not built yet", param="lora_request")
+        parsed = [prompt_tokens(p, self._engine.tokenizer)[1] for p in prompt_list(prompts)]
+        for ids in parsed:
+            check_prompt(ids, self._engine.limits)
+        searches = [
+            begin(ids, params, self._engine.limits, self._engine.tokenizer, self.config.max_num_seqs) for ids in parsed
+        ]
+        out: list[BeamSearchOutput] = []
+        size = concurrency_limit or max(len(searches), 1)
+        with tqdm(total=len(searches), desc="Beam search", disable=not use_tqdm, dynamic_ncols=True) as bar:
+            for first in range(0, len(searches), size):
+                out += self._search(searches[first : first + size])
+                bar.update(len(out) - bar.n)
+        return out
+
+    def _search(self, searches: list[BeamSearch]) -> list[BeamSearchOutput]:
+        """Round by round, the beams of all prompts in one batch."""
+        engine = self._engine
+        errors: dict[int, str] = {}
+        while going := [i for i, search in enumerate(searches) if i not in errors and not search.done]:
+            rounds = {
+                i: round_requests(searches[i], f"beam-{next(self._ids)}", engine.limits, engine.tokenizer, engine.core.scheduler.kv)
+                for i in going
+            }
+            outputs = iter(self._run([request for requests in rounds.values() for request in requests]))
+            for i, requests in rounds.items():
+                mine = [next(outputs) for _ in requests]
+                if failed := next((o.error for o in mine if o.error), None):
+                    errors[i] = failed
+                else:
+                    searches[i].advance([row_of(o) for o in mine])
+        found = [BeamSearchOutput([] if i in errors else s.best(), errors.get(i)) for i, s in enumerate(searches)]
+        for output in found:
+            for beam in output.sequences:
+                beam.text = engine.tokenizer.decode(beam.tokens)
+        return found
+
+    def _run(
+        self, requests: list[Request], on_finished: Callable[[RequestOutput], None] = lambda output: None
+    ) -> list[RequestOutput]:
+        """Step until all are done; their last outputs in order. Whatever interrupts it leaves nothing running."""
+        core = self._engine.core
+        done: dict[str, RequestOutput] = {}
+        try:
+            for request in requests:
+                core.add(request)
+            while core.has_work:
+                for output in core.step():
+                    if output.finished:
+                        done[output.request_id] = output
+                        on_finished(output)
+        except BaseException:
+            core.abort_all()
+            raise
         return [done[r.id] for r in requests]
 
     def chat(
@@ -115,15 +180,15 @@ class LLM:
         chat_template_kwargs: Mapping[str, Any] | None = None,
     ) -> list[RequestOutput]:
         """Answer one conversation, or each of a list of them, through the model's chat template."""
-        items = _sequence("messages", messages, Mapping, list, tuple)
+        items = checked_list("messages", messages, Mapping, list, tuple)
         talks = [items] if items and isinstance(items[0], Mapping) else items
         variables = template_variables(chat_template_kwargs or {})
         tokenizer = self._engine.tokenizer
         prompts: list[Prompt] = []
         for talk in talks:
             text = tokenizer.render_chat(
-                plain_messages(_sequence("messages", talk, Mapping)), add_generation_prompt=add_generation_prompt, continue_final_message=continue_final_message,
-                chat_template=chat_template, tools=tools, **variables,
+                plain_messages(checked_list("messages", talk, Mapping)), add_generation_prompt=add_generation_prompt, continue_final_message=continue_final_message,
+                chat_template=chat_template or self._chat_template, tools=tools, **variables,
             )  # fmt: skip
             prompts.append({"prompt": text, "prompt_token_ids": tokenizer.encode(text, add_special_tokens=False)})
         return self.generate(prompts, sampling_params, use_tqdm=use_tqdm, lora_request=lora_request)
@@ -133,7 +198,7 @@ class LLM:
     ) -> list[SamplingParams]:
         if given is None:
             given = self.get_default_sampling_params()
-        many = [given] * len(prompts) if isinstance(given, SamplingParams) else _sequence("sampling_params", given, SamplingParams)
+        many = [given] * len(prompts) if isinstance(given, SamplingParams) else checked_list("sampling_params", given, SamplingParams)
         if len(many) != len(prompts):
             raise RequestError(f"{len(many)} sampling_params for {len(prompts)} prompts", param="sampling_params")
         out = []
@@ -144,42 +209,17 @@ class LLM:
         return out
 
 
-def _as_list(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
-    if isinstance(prompts, str | Mapping):
-        return [prompts]
-    items = _sequence("prompts", prompts, object)
-    return [items] if items and isinstance(items[0], int) else items  # a flat list of ids is one prompt
+class _Progress:
+    """The bar of `generate`, with tokens per second so far."""
 
+    def __init__(self, bar: Any):
+        self._bar = bar
+        self._read = self._written = 0
 
-def _sequence(param: str, value: object, *kinds: type) -> list[Any]:
-    """`value` as a list. Raises RequestError unless it is a sequence (not a text) of instances of `kinds`."""
-    if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
-        raise RequestError(f"{param} must be a list, got {type(value).__name__}", param=param)
-    items = list(value)
-    for i, item in enumerate(items):
-        if not isinstance(item, kinds):
-            names = " or ".join(kind.__name__ for kind in kinds)
-            raise RequestError(f"{param}[{i}] must be of type {names}, got {type(item).__name__}", param=param)
-    return items
-
-
-def _parse(prompt: Prompt, tokenizer: Tokenizer) -> tuple[str | None, list[int]]:
-    if isinstance(prompt, str):
-        return prompt, tokenizer.encode(prompt)
-    if isinstance(prompt, Mapping):
-        if "prompt_token_ids" in prompt:
-            return prompt.get("prompt"), _sequence("prompt_token_ids", prompt["prompt_token_ids"], int)
-        if isinstance(prompt.get("prompt"), str):
-            return prompt["prompt"], tokenizer.encode(prompt["prompt"])
-        raise RequestError(f"a prompt needs 'prompt' or 'prompt_token_ids', got the keys {sorted(map(str, prompt))}", param="prompts")
-    if isinstance(prompt, list) and all(isinstance(t, int) for t in prompt):
-        return None, list(prompt)
-    raise RequestError(f"a prompt is a text, a list of token ids or a mapping, got {type(prompt).__name__}", param="prompts")
-
-
-def _advance(bar: Any, done: list[RequestOutput]) -> None:
-    elapsed = max(bar.format_dict["elapsed"], 1e-9)
-    read = sum(len(o.prompt_token_ids) for o in done)
-    written = sum(len(c.token_ids) for o in done for c in o.outputs)
-    bar.set_postfix_str(f"est. speed input: {read / elapsed:.2f} toks/s, output: {written / elapsed:.2f} toks/s", refresh=False)
-    bar.update(len(done) - bar.n)
+    def add(self, output: RequestOutput) -> None:
+        self._read += len(output.prompt_token_ids)
+        self._written += sum(len(c.token_ids) for c in output.outputs)
+        elapsed = max(self._bar.format_dict["elapsed"], 1e-9)
+        speeds = f"est. speed input: {self._read / elapsed:.2f} toks/s, output: {self._written / elapsed:.2f} toks/s"
+        self._bar.set_postfix_str(speeds, refresh=False)
+        self._bar.update(1)

@@ -26,6 +26,7 @@ from headway.engine.configured_card import configured_card
 from headway.engine.core import EngineCore, Observers
 from headway.engine.default_sampling import default_sampling
 from headway.engine.planned_model import planned_model
+from headway.engine.processor_loading import make_processors, processor_classes
 from headway.engine.warm_up import warm_up
 from headway.errors import NotBuiltError
 from headway.host.cpu_budget import cpu_budget
@@ -65,9 +66,10 @@ def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress
     dtype = compute_dtype(config.dtype, card)
     _log.info("Initializing a V1 LLM engine (v%s) with config: %s, dtype=%s, %s", __version__, config, dtype, threads)
     parts = arithmetic(config.batch_invariant)
+    processors = processor_classes(config.logits_processors)
     tokenizer = _tokenizer(config, card)
     defaults = default_sampling(config, card)
-    planned = planned_model(config, card, dtype)
+    planned = planned_model(config, card, dtype, parts.kernels)
     model = _load_weights(config, planned.plan, dtype, parts.kernels, on_stage)
     started = time.monotonic()
     on_stage("warming", 0.0)
@@ -75,11 +77,11 @@ def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress
         config, card, model.config.kv_shape, dtype, planned.plan.parameters, longest=planned.expected.max_model_len
     )
     log_cache_size(capacity)
-    core = assemble(config, model, tokenizer, capacity, dtype, parts.sampler, observers)
+    core = assemble(config, model, tokenizer, capacity, dtype, parts.sampler, make_processors(processors, config), observers)
     warm_up(core.runner)
     _log.info("init engine (profile, create kv cache, warmup model) took %.2f s", time.monotonic() - started)
     _log.info("Supported tasks: ['generate']")
-    limits = AdmissionLimits(capacity.max_model_len, model.config.vocab_size, config.max_logprobs)
+    limits = AdmissionLimits(capacity.max_model_len, model.config.vocab_size, config.max_logprobs, processors)
     return LoadedEngine(core, card, tokenizer, limits, capacity, defaults)
 
 
@@ -103,7 +105,7 @@ def _tokenizer(config: EngineConfig, card: ModelCard) -> Tokenizer:
     if config.tokenizer is None and config.tokenizer_revision is None:
         return load_tokenizer(card)
     reference, revision = config.tokenizer or config.model, config.tokenizer_revision
-    return load_tokenizer(card, tokenizer_path(reference, revision=revision, cache_dir=config.download_dir))
+    return load_tokenizer(card, tokenizer_path(reference, revision=revision, cache_dir=config.download_dir, accept_licence=config.accept_licence))
 
 
 def _load_weights(config: EngineConfig, plan: ModelPlan, dtype: torch.dtype, kernels: Kernels, on_stage: OnStage) -> CausalLM:

@@ -97,10 +97,19 @@ class RequestStream:
     def __init__(self, request: Request, tokenizer: Tokenizer):
         self.request = request
         self.texts = [SequenceText(s, tokenizer) for s in request.sequences]
+        self.num_open = len(self.texts)  # sequences that have not ended
         self._tokenizer = tokenizer
         self._prompt_logprobs: list[PositionLogprobs | None] | None = None
         if request.params.prompt_logprobs is not None:
             self._prompt_logprobs = [None] * len(request.prompt_token_ids)
+
+    def add_sequence(self, sequence: Sequence) -> None:
+        self.texts.append(SequenceText(sequence, self._tokenizer))
+        self.num_open += 1
+
+    @property
+    def finished(self) -> bool:
+        return self.num_open == 0 and self.request.unborn == 0
 
     def add_prompt_logprobs(self, chunk: Chunk, rows: list[list[RankedLogprob]]) -> None:
         """Rows of one chunk, for positions start + 1 and on. A chunk computed again after preemption just overwrites."""
@@ -111,7 +120,7 @@ class RequestStream:
     def output(self, touched: list[SequenceText]) -> RequestOutput | None:
         """What to tell the caller after `touched` sequences got a token or ended; None if it is not time yet."""
         kind = self.request.params.output_kind
-        finished = all(t.sequence.finish_reason is not None for t in self.texts)
+        finished = self.finished
         if kind is OutputKind.FINAL_ONLY and not finished:
             return None
         delta = kind is OutputKind.DELTA
@@ -127,8 +136,22 @@ class RequestStream:
             outputs=[t.output(delta=delta) for t in shown],
             finished=finished,
             num_cached_tokens=max(self.request.sequences[0].num_cached, 0),
-            error=next((t.sequence.error for t in self.texts if t.sequence.error), None),
+            metrics=self._times() if finished else None,
+            failure=next((t.sequence.failure for t in shown if t.sequence.failure), None),
         )
+
+    def _times(self) -> dict[str, float] | None:
+        """Monotonic seconds of the request's events, first and last of its sequences; None if it made no token."""
+        times = [s.times for s in self.request.sequences if s.times.first_token]
+        if not times:
+            return None
+        return {
+            "arrival": min(t.arrival for t in times),
+            "scheduled": min(t.scheduled for t in times),
+            "first_token": min(t.first_token for t in times),
+            "last_token": max(t.last_token for t in times),
+            "generated_tokens": float(sum(s.num_output for s in self.request.sequences)),
+        }
 
     def _is_due(self, text: SequenceText) -> bool:
         """With stream_interval k: the first token at once, then every k-th, and the end."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from headway.errors import HeadwayError
+
 
 class OutputKind(Enum):
     """How the outputs of a running request follow each other (vLLM: RequestOutputKind)."""
@@ -56,4 +58,9 @@ class RequestOutput:
     metrics: dict[str, float] | None = None
     lora_request: None = None
     num_cached_tokens: int = 0
-    error: str | None = None  # why a sequence ended with finish_reason "error"
+    failure: HeadwayError | None = None  # why a sequence ended with finish_reason "error", or all with "abort"
+
+    @property
+    def error(self) -> str | None:
+        """`failure` in words."""
+        return None if self.failure is None else self.failure.message

@@ -10,7 +10,11 @@ from headway.artifacts.card import ModelCard
 from headway.capacity.fit import AUTO, CapacityReport
 from headway.engine.cache_size import cache_size
 from headway.engine.config import EngineConfig
+from headway.errors import NotBuiltError
+from headway.kernels.interface import Kernels
+from headway.kernels.invariant_backend import INVARIANT
 from headway.models.dummy import plan_dummy
+from headway.models.native import NativePlan
 from headway.models.plan import ModelPlan, plan_model
 
 
@@ -22,21 +26,27 @@ class PlannedModel:
     expected: CapacityReport
 
 
-def planned_model(config: EngineConfig, card: ModelCard, dtype: torch.dtype) -> PlannedModel:
+def planned_model(config: EngineConfig, card: ModelCard, dtype: torch.dtype, kernels: Kernels) -> PlannedModel:
     """Raises ArtifactError, NotBuiltError, ConfigError, CapacityError.
 
     With `--max-model-len auto` the length follows from the cache, and the model (its rotary embedding) from the length.
     """
     asked = config.max_model_len
     context = asked if asked is not None and asked != AUTO else card.context_length
-    plan = _plan(config, card, context or 1)
+    plan = _plan(config, card, context or 1, kernels)
     expected = cache_size(config, card, plan.config.kv_shape, dtype, plan.parameters, to_load=plan.parameters * dtype.itemsize)
     if expected.max_model_len != context:
-        plan = _plan(config, card, expected.max_model_len)
+        plan = _plan(config, card, expected.max_model_len, kernels)
     return PlannedModel(plan, expected)
 
 
-def _plan(config: EngineConfig, card: ModelCard, context_length: int) -> ModelPlan:
+def _plan(config: EngineConfig, card: ModelCard, context_length: int, kernels: Kernels) -> ModelPlan:
     if config.load_format == "dummy":
         return plan_dummy(card, context_length, config.seed)
-    return plan_model(card, context_length, config.model_impl)
+    plan = plan_model(card, context_length, config.model_impl)
+    if kernels is INVARIANT and not isinstance(plan, NativePlan):
+        raise NotBuiltError(
+            f"--batch-invariant is built for native models only, and {card.architecture} is run by transformers",
+            param="batch_invariant", fix="Leave it out, or choose a native model (docs/models.md).",
+        )  # fmt: skip
+    return plan

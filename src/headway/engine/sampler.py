@@ -8,11 +8,12 @@ import torch
 
 from headway.engine.draws import stream, uniform
 from headway.engine.logits_processing import narrow, penalise, restrict
+from headway.engine.processor_rows import ProcessorRows
 from headway.engine.sampling_batch import SamplingBatch
 from headway.engine.sequence import Sequence
 
 NO_TOKEN = -1
-FORBIDDEN = "every token was forbidden (allowed_token_ids, bad_words, logit_bias and min_tokens contradict each other)"
+NOTHING_ALLOWED = "no token is allowed"  # stop_reason where allowed_token_ids, bad_words and the like leave nothing
 NOT_FINITE = "the model computed no finite number for the next token"
 
 RankedLogprob = tuple[int, float, int]  # token id, natural log-probability, 1-based rank
@@ -22,7 +23,8 @@ RankedLogprob = tuple[int, float, int]  # token id, natural log-probability, 1-b
 class SampledToken:
     """The next token of one sequence; `logprobs` has the token itself first, then the alternatives by rank.
 
-    `token_id` is NO_TOKEN when there is none to choose, and `error` says why.
+    `token_id` is NO_TOKEN when there is none to choose: without `error` what the request itself asked for forbids every
+    token, which ends it; with `error` something went wrong.
     """
 
     token_id: int
@@ -36,11 +38,18 @@ class Sampler:
     per row cost 30 ms at batch 32 on two cores (docs/lab.md).
 
     Where the uniform numbers come from: `draws`. What else runs in the batch never decides them.
+
+    Ids from `known_tokens` on are rows that pad the model's matrix: the tokenizer has no text for them, and they are never chosen.
     """
 
-    def __init__(self, vocab_size: int, *, seed: int = 0, logprobs_mode: str = "raw_logprobs"):
+    def __init__(
+        self, vocab_size: int, *, seed: int = 0, logprobs_mode: str = "raw_logprobs", known_tokens: int | None = None,
+        processors: ProcessorRows | None = None,
+    ):
         self.vocab_size = vocab_size
+        self.known_tokens = vocab_size if known_tokens is None else min(known_tokens, vocab_size)
         self.mode = logprobs_mode
+        self._processors = processors
         self.seed = seed
         self._batch: SamplingBatch | None = None
 
@@ -51,12 +60,18 @@ class Sampler:
         if batch is None or batch.sequences != sequences:
             batch = self._batch = SamplingBatch.of(sequences, self.vocab_size)
         raw = logits[batch.logprob_rows] if batch.logprob_rows and self.mode.startswith("raw") else None
+        if self.known_tokens < self.vocab_size:
+            logits[:, self.known_tokens :] = float("-inf")
         restrict(logits, batch)
+        wrong: dict[int, str | None] = {}
+        if self._processors is not None:
+            self._processors.update(sequences)
+            wrong.update(self._processors.apply(logits, argmax_invariant=False))
         penalise(logits, batch)
         best = logits.argmax(-1)
         top = logits.gather(1, best.unsqueeze(1)).squeeze(1)
-        failed = {i: _no_choice(top[i]) for i in torch.nonzero(~top.isfinite()).flatten().tolist()}
-        tokens = best if batch.all_greedy else self._draw(logits, batch, best)
+        failed = {i: _no_choice(top[i]) for i in torch.nonzero(~top.isfinite()).flatten().tolist()} | wrong
+        tokens = best if batch.all_greedy else self._draw(logits, batch, best, failed)
         ids: list[int] = tokens.tolist()
         for i in batch.penalised:
             counts = sequences[i].output_counts
@@ -69,10 +84,14 @@ class Sampler:
             out[i] = SampledToken(NO_TOKEN, error=error)
         return out
 
-    def _draw(self, logits: torch.Tensor, batch: SamplingBatch, best: torch.Tensor) -> torch.Tensor:
+    def _draw(
+        self, logits: torch.Tensor, batch: SamplingBatch, best: torch.Tensor, failed: dict[int, str | None]
+    ) -> torch.Tensor:
         """Greedy rows keep `best`, decided before the temperature, which they do not have. For the others the first token at
-        which the cumulative probability exceeds u; in float64, so that rare tokens keep their share."""
+        which the cumulative probability exceeds u; in float64, so that rare tokens keep their share. Adds to `failed`."""
         logits.div_(batch.temperature)
+        if self._processors is not None:
+            failed |= {i: error for i, error in self._processors.apply(logits, argmax_invariant=True).items() if i not in failed}
         narrow(logits, batch)
         numbers = [0.0 if s.params.greedy else self._uniform(s) for s in batch.sequences]
         probs = logits.softmax(-1)
@@ -95,8 +114,8 @@ class Sampler:
         return rank_rows(table, chosen, wanted, extra)
 
 
-def _no_choice(top: torch.Tensor) -> str:
-    return FORBIDDEN if float(top) == float("-inf") else NOT_FINITE
+def _no_choice(top: torch.Tensor) -> str | None:
+    return None if float(top) == float("-inf") else NOT_FINITE
 
 
 def rank_rows(

@@ -82,6 +82,7 @@ class SamplingParams:
     stream_interval: int = 1
     extra_args: dict[str, Any] | None = None
     structured_outputs: Any = None
+    logits_processors: Any = None  # of vLLM's V0: refused
     bad_words_ids: list[list[int]] = field(default_factory=list)  # filled by the engine from bad_words
 
     def __post_init__(self) -> None:
@@ -126,9 +127,16 @@ class SamplingParams:
             raise _refuse("stop", self.stop, "absent when detokenize is false, since stop strings are found in text")
         if self.greedy and self.n > 1:
             raise _refuse("n", self.n, "1 when sampling is greedy (temperature 0), since all n would be equal")
-        for name in ("structured_outputs", "extra_args"):
-            if getattr(self, name):
-                raise NotBuiltError(f"{name} is not built yet", param=name, fix="Leave it out.")
+        if self.structured_outputs:
+            raise NotBuiltError("structured_outputs is not built yet", param="structured_outputs", fix="Leave it out.")
+        if self.extra_args is not None and not isinstance(self.extra_args, Mapping):
+            raise _refuse("extra_args", self.extra_args, "a mapping")
+        if self.logits_processors:
+            raise RequestError(
+                "logits_processors cannot be given with a request: processors see the whole batch and are loaded at the start",
+                param="logits_processors",
+                fix="Derive a class from headway.engine.logits_processor.AdapterLogitsProcessor and give it to LLM(logits_processors=[...]).",
+            )
 
     @property
     def greedy(self) -> bool:

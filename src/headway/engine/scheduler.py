@@ -17,13 +17,22 @@ from headway.kvcache.manager import KVCacheManager
 
 @dataclass(frozen=True, slots=True)
 class SchedulerLimits:
-    """Budget of a step. `long_prefill_threshold` 0 = none; it caps one prefill per step while others want tokens too."""
+    """Budget of a step, and when a prompt may begin.
+
+    `long_prefill_threshold` caps one prefill per step while others want tokens too, 0 = no cap. `reserve_full_prompt`: a
+    prompt begins when all of it has room, else when its first chunk has. `watermark`: fraction of the blocks that a prompt
+    must leave free when it begins beside others. `prefill_interval` k: while anything decodes, every k-th step at most
+    computes prompts.
+    """
 
     max_num_batched_tokens: int
     max_num_seqs: int
     long_prefill_threshold: int = 0
     chunked_prefill: bool = True
     policy: str = "fcfs"
+    reserve_full_prompt: bool = True
+    watermark: float = 0.0
+    prefill_interval: int = 1
 
 
 class Scheduler:
@@ -40,10 +49,16 @@ class Scheduler:
         self.waiting: WaitingQueue = QUEUES[limits.policy]()
         self.running: list[Sequence] = []
         self._arrivals = 0
+        self._steps_without_prefill = 0
 
-    def add(self, sequence: Sequence) -> None:
-        sequence.order = self._arrivals
-        self._arrivals += 1
+    def reserve(self, count: int) -> int:
+        """The first of `count` places in the order of arrival, for sequences that come one after the other."""
+        self._arrivals += count
+        return self._arrivals - count
+
+    def add(self, sequence: Sequence, order: int | None = None) -> None:
+        """`order`: a place that was reserved; else the next."""
+        sequence.order = self.reserve(1) if order is None else order
         self.waiting.add(sequence)
 
     @property
@@ -56,8 +71,19 @@ class Scheduler:
         plan = StepPlan()
         self._planned: dict[int, Chunk] = {}
         self._budget = self.limits.max_num_batched_tokens
-        for sequence in [s for s in self.running if s.remaining == 1]:
+        decoding = [s for s in self.running if s.remaining == 1]
+        for sequence in decoding:
             self._advance(plan, sequence, 1)
+        if not decoding or self._steps_without_prefill + 1 >= self.limits.prefill_interval:
+            self._prefill(plan)
+        self._steps_without_prefill = self._steps_without_prefill + 1 if len(self._planned) <= len(decoding) else 0
+        plan.chunks = list(self._planned.values())
+        for chunk in plan.chunks:
+            sequence = chunk.sequence
+            self.kv.publish(sequence.table, self._hashes(sequence), chunk.start + chunk.count)
+        return plan
+
+    def _prefill(self, plan: StepPlan) -> None:
         prefilling = [s for s in self.running if s.remaining > 1]
         for i, sequence in enumerate(prefilling):
             rivals = i + 1 < len(prefilling) or self._could_admit()
@@ -67,11 +93,6 @@ class Scheduler:
         for chunk in list(self._planned.values()):  # what nobody else wanted goes back to the long prefills
             if self._budget > 0 and chunk.sequence.status is Status.RUNNING and not chunk.samples:
                 self._extend(plan, chunk)
-        plan.chunks = list(self._planned.values())
-        for chunk in plan.chunks:
-            sequence = chunk.sequence
-            self.kv.publish(sequence.table, self._hashes(sequence), chunk.start + chunk.count)
-        return plan
 
     def _could_admit(self) -> bool:
         return len(self.waiting) > 0 and len(self.running) < self.limits.max_num_seqs
@@ -114,12 +135,15 @@ class Scheduler:
         return self.running[-1]
 
     def _preempt(self, plan: StepPlan, sequence: Sequence) -> None:
-        """Take everything from a running sequence; it will be recomputed, mostly from its own cached blocks."""
         chunk = self._planned.pop(id(sequence), None)
         if chunk is not None:
             self._budget += chunk.count
         plan.preemptions += 1
         plan.preempted_tokens += sequence.num_computed
+        self.restart(sequence)
+
+    def restart(self, sequence: Sequence) -> None:
+        """Take everything from a running sequence; it will be recomputed, mostly from its own cached blocks."""
         self.running.remove(sequence)
         self.kv.free(sequence.table)
         sequence.num_computed = 0
@@ -132,18 +156,21 @@ class Scheduler:
         while self._budget > 0 and self._could_admit():
             sequence = self.waiting.head()
             cached = self._cached_prefix(sequence)
-            if not self.kv.can_start(cached, sequence.num_tokens):
+            found = len(cached) * self.kv.block_size
+            needed = sequence.num_tokens - found
+            wanted = sequence.num_tokens if self.limits.reserve_full_prompt else found + min(needed, self._budget)
+            kept_free = int(self.limits.watermark * self.kv.pool.num_blocks) if self.running else 0
+            if not self.kv.can_start(cached, wanted, kept_free):
                 return
-            needed = sequence.num_tokens - len(cached) * self.kv.block_size
             if needed > self._budget and not self.limits.chunked_prefill and self._planned:
                 return
             self.waiting.pop()
             self.kv.adopt(sequence.table, cached)
             self.running.append(sequence)
             sequence.status = Status.RUNNING
-            sequence.num_computed = len(cached) * self.kv.block_size
+            sequence.num_computed = found
             self._count_lookup(plan, sequence)
-            # The whole sequence was seen to fit (`can_start`), so a chunk of it does.
+            # At least a chunk of this size was seen to fit (`can_start`).
             count = self._cap(needed, self._could_admit())
             self.kv.grow(sequence.table, sequence.num_computed + count)
             self._plan(sequence, count)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import torch
 
 from headway.engine.sampling_params import SamplingParams
+from headway.errors import HeadwayError
 from headway.kvcache.block_hash import BlockHash
 from headway.kvcache.manager import BlockTable
 
@@ -32,7 +33,10 @@ class Times:
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One call: a prompt, its parameters, and the sequences it became."""
+    """One call: a prompt, its parameters, and the sequences it became.
+
+    Of many sequences only so many exist as can be of use; `unborn` more are made when others have ended.
+    """
 
     id: str
     prompt_token_ids: list[int]
@@ -42,6 +46,11 @@ class Request:
     cache_salt: str | None = None
     trace_headers: Mapping[str, str] = field(default_factory=dict)  # of the caller, for the span of the request
     sequences: list[Sequence] = field(default_factory=list)
+    unborn: int = 0
+    make_sequence: Callable[[int], Sequence] | None = None  # by index
+    first_order: int = 0  # place of sequence 0 in the order of arrival; the others follow
+    deadline: float | None = None  # on the core's clock; a request that is not done by then is ended
+    continues: bool = False  # part of work that was admitted before: queue limits do not count it
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +77,7 @@ class Sequence:
     hashes: list[BlockHash] = field(default_factory=list)
     finish_reason: str | None = None
     stop_reason: int | str | None = None
-    error: str | None = None
+    failure: HeadwayError | None = None  # why it ended with "error", or with "abort" although nobody asked for that
     preemptions: int = 0
     times: Times = field(default_factory=Times)
     output_counts: torch.Tensor | None = None  # [vocab] float32, how often each token was generated; only with penalties

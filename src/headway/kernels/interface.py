@@ -14,6 +14,11 @@ from headway.kernels.paged_kv import PagedKV
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu"]
 
 
+def reach(context: int, block_size: int) -> int:
+    """How many columns of a key bias `attend` may read: whole blocks and tiles, the end of which a mask hides."""
+    return context + block_size + 16
+
+
 class PackedLinear(Protocol):
     """y = x W^T + b with W in the layout that the backend likes best."""
 
@@ -69,7 +74,9 @@ class Kernels:
     store: Callable[[torch.Tensor, PagedKV, int, Any], None]
     """kv rows [T, 2K, D] (keys, then values; strided is fine), kv_, layer, plan: writes them to their slots."""
 
-    attend: Callable[[torch.Tensor, PagedKV, int, Any, int | None, float, float | None], torch.Tensor]
-    """query [T, H, D] (strided is fine), kv, layer, plan, window, scale, softcap -> [T, H * D]. A token at position p sees
+    attend: Callable[[torch.Tensor, PagedKV, int, Any, int | None, float, float | None, torch.Tensor | None], torch.Tensor]
+    """query [T, H, D] (strided is fine), kv, layer, plan, window, scale, softcap, key_bias -> [T, H * D]. A token at position p sees
     positions max(0, p - window + 1) .. p of its own sequence; softmax in float32. Query head h reads key head h // (H/K).
-    With a softcap c, scores (scaled, before the mask) become c * tanh(scores / c) (Gemma 2)."""
+    With a softcap c, scores (scaled, before the mask) become c * tanh(scores / c) (Gemma 2).
+    key_bias float32 [H, P] is added to the scores of the keys at positions 0 .. P - 1, in float32 (ALiBi); only without a
+    window, and P is at least `reach` of the longest context."""

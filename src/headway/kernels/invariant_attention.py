@@ -52,7 +52,7 @@ def store(rows: torch.Tensor, kv: PagedKV, layer: int, plan: PositionPlan) -> No
 
 def attend(
     query: torch.Tensor, kv: PagedKV, layer: int, plan: PositionPlan, window: int | None, scale: float,
-    softcap: float | None,
+    softcap: float | None, key_bias: torch.Tensor | None = None,
 ) -> torch.Tensor:  # fmt: skip
     heads, size = query.shape[1:]
     kv_heads = kv.shape.num_kv_heads
@@ -65,8 +65,10 @@ def attend(
         scores = torch.baddbmm(query.new_empty(1, 1, 1), grouped, keys.transpose(1, 2), beta=0, alpha=scale)
         if softcap is not None:
             scores.div_(softcap).tanh_().mul_(softcap)
+        if key_bias is not None:
+            scores = (scores.view(heads, QUERIES, -1) + key_bias[:, None, : tile.length]).view(scores.shape)
         scores.view(heads, QUERIES, tile.length)[..., -tile.mask.shape[1] :].add_(tile.mask)
-        mixed = torch.bmm(torch.softmax(scores, -1), values)
+        mixed = torch.bmm(torch.softmax(scores, -1).to(values.dtype), values)
         out[tile.rows] = mixed.view(heads, QUERIES, size).transpose(0, 1)[tile.place].flatten(1)
     return out
 

@@ -109,7 +109,7 @@ def store(rows: torch.Tensor, kv: PagedKV, layer: int, batch: ForwardBatch) -> N
 
 def attend(
     query: torch.Tensor, kv: PagedKV, layer: int, batch: ForwardBatch, window: int | None, scale: float,
-    softcap: float | None,
+    softcap: float | None, key_bias: torch.Tensor | None = None,
 ) -> torch.Tensor:  # fmt: skip
     out = torch.empty(query.shape[0], query.shape[1] * query.shape[2], dtype=query.dtype)
     group = query.shape[1] // kv.shape.num_kv_heads
@@ -124,6 +124,8 @@ def attend(
         scores = scores * scale
         if softcap is not None:
             scores = softcap * torch.tanh(scores / softcap)
+        if key_bias is not None:
+            scores = scores + key_bias[:, None, :length]
         weights = scores.masked_fill(hidden, float("-inf")).softmax(-1)
         mixed = weights @ values.repeat_interleave(group, 0)
         out[start : start + count] = mixed.transpose(0, 1).flatten(1).to(query.dtype)

@@ -50,10 +50,11 @@ class KVCacheManager:
             return []
         return self.pool.find(hashes[: (num_tokens - 1) // self.block_size])
 
-    def can_start(self, cached: Sequence[int], num_tokens: int) -> bool:
-        """Whether a sequence that takes over `cached` and needs `num_tokens` in all would get its blocks now."""
+    def can_start(self, cached: Sequence[int], num_tokens: int, kept_free: int = 0) -> bool:
+        """Whether a sequence that takes over `cached` and needs `num_tokens` in all would get its blocks now and leave
+        `kept_free` blocks to others."""
         fresh = self.blocks_for(num_tokens) - len(cached)
-        return fresh + self.pool.free_among(cached) <= self.pool.num_free
+        return fresh + self.pool.free_among(cached) + kept_free <= self.pool.num_free
 
     def adopt(self, table: BlockTable, cached: Sequence[int]) -> None:
         """Begin `table` with cached blocks, shared from now on."""

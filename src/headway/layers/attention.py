@@ -37,6 +37,7 @@ class Step:
     kv: PagedKV
     plan: Any  # made by Kernels.plan
     tables: tuple[RotaryTables, ...]
+    key_bias: torch.Tensor | None = None  # what `Kernels.attend` adds to scores
 
 
 class Attention:
@@ -68,5 +69,5 @@ class Attention:
             self._rotate(turning, tables.cos, tables.sin)
         self._store(rows[:, shape.num_heads :], step.kv, self._layer, step.plan)
         query = rows[:, : shape.num_heads]
-        mixed = self._attend(query, step.kv, self._layer, step.plan, shape.window, shape.scale, shape.softcap)
+        mixed = self._attend(query, step.kv, self._layer, step.plan, shape.window, shape.scale, shape.softcap, step.key_bias)
         return self.output(residual, mixed)

@@ -12,7 +12,8 @@ from headway.models.weight_rules import Table
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """`configure` reads a Hugging Face config; the tables are for the two kinds of files.
+    """`configure` reads a Hugging Face config; the tables are for the two kinds of files. An empty
+    table: files of that kind are refused.
 
     The second argument of `configure` is how many positions a sequence of this deployment may take. Rotary scalings whose
     frequencies depend on the length of a text take this one for all texts: keys in the cache must mean the same to every

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 
 from headway.kernels.batch import ForwardBatch
-from headway.kernels.interface import Kernels
+from headway.kernels.interface import Kernels, reach
 from headway.kernels.paged_kv import PagedKV
+from headway.layers.alibi import AlibiTable
 from headway.layers.attention import Attention, AttentionShape, Step
 from headway.layers.embedding import Embedding
 from headway.layers.gated_mlp import GatedMLP
@@ -105,6 +106,7 @@ class Decoder(CausalLM):
         self.norm = NORMS[config.norm](kernels, config.norm_epsilon)
         self.head = LMHead(kernels, config.logit_softcap, config.logit_divisor)
         self._rotaries = [Rotary(kernels, spec, config.head_dim) for spec in config.ropes]
+        self._alibi = AlibiTable(config.num_heads, config.attention_scale) if config.alibi else None
         self._plan = kernels.plan
 
     @torch.inference_mode()
@@ -113,6 +115,7 @@ class Decoder(CausalLM):
             kv=kv,
             plan=self._plan(batch, kv, self.config.num_heads, self.config.windows),
             tables=tuple(rotary.tables(batch.positions, self.dtype) for rotary in self._rotaries),
+            key_bias=None if self._alibi is None else self._alibi.reaching(reach(int(batch.context_lens.max()), kv.block_size)),
         )
         x = self.embedding(batch.token_ids)
         if self.positions is not None:

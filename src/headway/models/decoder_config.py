@@ -49,6 +49,7 @@ class DecoderConfig:
     gated_mlp: bool = True
     parallel_residual: bool = False  # attention and feed-forward read the same residual stream
     mlp_norm: bool = True  # False, in parallel layers: the feed-forward reads what attention reads
+    alibi: bool = False  # scores fall with the distance of the key; in all layers, and without windows
     learned_positions: bool = False  # a row for each of max_position_embeddings, added to the embedding
     qkv_bias: bool = False
     output_bias: bool = False  # of the attention's output projection

@@ -2,7 +2,7 @@
 
 Falcon 7B: attention and feed-forward side by side behind one norm, one key head for all queries. Falcon 40B and 180B (the
 "new decoder"): side by side, each behind a norm of its own, a key head for every group of queries; Falcon 11B the same
-behind one norm. Falcon RW: one after the other, a key head for every query head; its ALiBi form is not built.
+behind one norm. Falcon RW: one after the other, a key head for every query head, ALiBi instead of rotation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headway.errors import NotBuiltError
+from headway.models import gguf_weights
 from headway.models.architecture import Architecture
 from headway.models.decoder_config import DecoderConfig
 from headway.models.hf_fields import ACTIVATIONS, SIZE_FIELDS, activation, bad_field, count, flag, sizes
@@ -35,8 +35,7 @@ class _Form:
 
 
 def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
-    if flag(config, "alibi"):
-        raise NotBuiltError("ALiBi position biases (alibi)", param="alibi")
+    alibi = flag(config, "alibi")
     form = _form(config)
     whole = {**config, "num_kv_heads": form.kv_heads, "head_dim": None}
     defaults = {"intermediate_size": 4 * count(config, "hidden_size"), "max_position_embeddings": 2_048}
@@ -47,14 +46,15 @@ def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
         **size,
         activation=activation(config, "activation", "gelu", ACTIVATIONS),
         attention_scale=size["head_dim"] ** -0.5,
-        ropes=(rope_spec(rotated, size["head_dim"], context_length),),
-        layer_ropes=(0,) * layers,
+        ropes=() if alibi else (rope_spec(rotated, size["head_dim"], context_length),),
+        layer_ropes=(None if alibi else 0,) * layers,
         layer_windows=(None,) * layers,
         tie_word_embeddings=flag(config, "tie_word_embeddings", True),
         norm="layer",
         gated_mlp=False,
         parallel_residual=form.parallel,
         mlp_norm=form.norms == 2,
+        alibi=alibi,
         qkv_bias=bias,
         output_bias=bias,
         mlp_bias=bias,
@@ -85,6 +85,10 @@ def _norm(name: str, new_name: str, module: str, when: Switch | None = None) -> 
     return OneOf((with_bias(old), with_bias(new)))
 
 
+def _gguf_norm(name: str, module: str) -> tuple[WeightRule, WeightRule]:
+    return with_bias(WeightRule(f"blk.{{layer}}.{name}.weight", module, ("hidden",)))
+
+
 FALCON: Final = Architecture(
     "FalconForCausalLM",
     configure,
@@ -107,5 +111,15 @@ FALCON: Final = Architecture(
         *with_bias(WeightRule(f"{_LAYER}.mlp.dense_h_to_4h.weight", MLP_UP, ("ffn", "hidden"), "rows"), "mlp_bias"),
         *with_bias(WeightRule(f"{_LAYER}.mlp.dense_4h_to_h.weight", MLP_DOWN, ("hidden", "ffn"), "columns"), "mlp_bias"),
     ),
-    gguf=(),
+    gguf=(
+        *gguf_weights.ENDS,
+        *with_bias(WeightRule("output_norm.weight", "norm", ("hidden",))),
+        # Where there are two norms, the one in front of the feed-forward has the name that otherwise serves both.
+        OneOf((
+            (*_gguf_norm("attn_norm_2", ATTENTION_NORM), *_gguf_norm("attn_norm", MLP_NORM)),
+            _gguf_norm("attn_norm", ATTENTION_NORM),
+        )),
+        *gguf_weights.FUSED_ATTENTION,
+        *gguf_weights.PLAIN_MLP,
+    ),
 )

@@ -22,7 +22,7 @@ from headway.models import fallback_attention
 from headway.models.causal_lm import CausalLM
 from headway.models.fallback_check import check_fallback
 from headway.models.fallback_class import FallbackClass, fallback_class
-from headway.models.fallback_head import FallbackHead, decoder_of
+from headway.models.fallback_head import decoder_of, head_of
 from headway.models.fallback_model import FallbackConfig, FallbackModel
 from headway.models.fallback_probe import AttentionNeeds, attention_needs
 from headway.models.fallback_refusal import first_line, refusal
@@ -48,7 +48,7 @@ class FallbackPlan:
     def load(self, dtype: torch.dtype, kernels: Kernels, progress: Progress) -> CausalLM:
         """Raises ArtifactError (`unsupported_architecture`, `missing_tensor`, `tensor_shape`, `weights_unreadable`)."""
         _log.warning(
-            "%s has no implementation of its own in Headway: transformers runs it, which is slower", self.chosen.architecture
+            "%s is run by transformers (the fallback), which is slower than a native implementation", self.chosen.architecture
         )
         original = load_weights(self.card, self.chosen, dtype, progress)
         fix_frequencies(original, self.context_length)
@@ -86,17 +86,15 @@ def _without_weights(chosen: FallbackClass) -> Any:
             )  # fmt: skip
     except Exception as error:  # code of many authors: anything may be raised
         raise refusal(chosen.architecture, f"transformers cannot build it from its config: {first_line(error)}") from error
+    fix_frequencies(model, None)
     return model.eval()
 
 
 def _vocabulary(architecture: str, model: Any) -> int:
     """Width of the logits."""
-    matrix = model.get_output_embeddings()
-    if not isinstance(matrix, torch.nn.Linear):
-        raise refusal(architecture, "its output head is no matrix")
-    hidden = torch.zeros(1, matrix.in_features, dtype=torch.bfloat16, device="meta")
+    hidden = torch.zeros(1, getattr(model.get_output_embeddings(), "in_features", 1), dtype=torch.bfloat16, device="meta")
     try:
         with torch.no_grad():
-            return int(FallbackHead(model, decoder_of(model))(hidden).shape[-1])
+            return int(head_of(model)(hidden).shape[-1])
     except Exception as error:  # code of many authors: anything may be raised
         raise refusal(architecture, f"its output head does not run by itself: {first_line(error)}") from error

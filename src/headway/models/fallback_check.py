@@ -21,8 +21,8 @@ _LENGTHS: Final = (14, 6)
 # Steps of two sequences: how many new tokens of each.
 _STEPS: Final = ((8, 0), (5, 4), (1, 2))
 # Median over a step of |logits - expected| / |expected|, rows centred. Summing in another order makes 1e-6 in float32 and
-# up to 0.02 in bfloat16 (seeded models of 30 architectures); state that is lost makes more than 0.1.
-_TOLERANCE: Final = {torch.float32: 1e-3, torch.bfloat16: 0.08}
+# up to 0.03 in bfloat16 (seeded models of 15 architectures); state that is lost makes about 1.
+_TOLERANCE: Final = {torch.float32: 1e-3, torch.bfloat16: 0.15}
 
 
 def check_fallback(name: str, model: FallbackModel, original: Any) -> None:

@@ -13,7 +13,7 @@ from headway.errors import ArtifactError
 from headway.models.fallback_refusal import first_line, refusal
 
 # Kinds of layers (`layer_types` and its like) that keep a state of their own beside keys and values.
-_STATE_LAYERS: Final = ("linear", "mamba", "conv", "recurrent", "rwkv", "ssm", "delta", "hybrid", "lightning")
+_STATE_LAYERS: Final = ("linear", "mamba", "conv", "recurrent", "rwkv", "ssm", "delta", "lightning")
 _KIND_FIELDS: Final = ("layer_types", "layers_block_type", "block_types")
 
 
@@ -33,8 +33,10 @@ def fallback_class(card: ModelCard) -> FallbackClass:
     name = card.architecture
     if name not in _causal_names(transformers):
         raise _unknown(name, card.config, transformers)
-    model_class, config = getattr(transformers, name), _config(card, transformers)
-    _check(name, model_class, config)
+    model_class = getattr(transformers, name)
+    _check_class(name, model_class)
+    config = _config(card, transformers)
+    _check_config(name, config)
     return FallbackClass(name, model_class, config)
 
 
@@ -69,18 +71,21 @@ def _config(card: ModelCard, transformers: Any) -> Any:
         ) from error  # fmt: skip
 
 
-def _check(name: str, model_class: Any, config: Any) -> None:
-    if getattr(config, "is_encoder_decoder", False):
-        raise refusal(name, "it is an encoder-decoder model, and requests have no input for an encoder")
-    state = next((kind for kind in _layer_kinds(config) if any(word in kind.lower() for word in _STATE_LAYERS)), None)
-    if state is not None:
-        raise refusal(name, f"it keeps a state beside keys and values (layers of kind {state!r:.40})")
+def _check_class(name: str, model_class: Any) -> None:
     if getattr(model_class, "_is_stateful", False):
         raise refusal(name, "it keeps a recurrent state beside keys and values")
     if not getattr(model_class, "_supports_attention_backend", False):
         raise refusal(name, "its code in transformers does not let its attention be exchanged")
     if "position_ids" not in inspect.signature(model_class.forward).parameters:
         raise refusal(name, "it takes no positions from outside, so sequences cannot be computed side by side")
+
+
+def _check_config(name: str, config: Any) -> None:
+    if getattr(config, "is_encoder_decoder", False):
+        raise refusal(name, "it is an encoder-decoder model, and requests have no input for an encoder")
+    state = next((kind for kind in _layer_kinds(config) if any(word in kind.lower() for word in _STATE_LAYERS)), None)
+    if state is not None:
+        raise refusal(name, f"it keeps a state beside keys and values (layers of kind {state!r:.40})")
 
 
 def _layer_kinds(config: Any) -> list[str]:

@@ -19,6 +19,23 @@ def decoder_of(model: Any) -> Any:
     return model.base_model if isinstance(found, torch.nn.Linear) else found
 
 
+def head_of(model: Any) -> FallbackHead:
+    """Raises ValueError, or whatever the model raises, when its head does not run by itself."""
+    matrix = model.get_output_embeddings()
+    if not isinstance(matrix, torch.nn.Linear):
+        raise ValueError("its output head is no matrix")
+    trial = torch.zeros(1, matrix.in_features, dtype=matrix.weight.dtype, device=matrix.weight.device)
+    failures: list[Exception] = []
+    for inside in (model.base_model, decoder_of(model)):  # the head's input is what one or the other returns
+        try:
+            head = FallbackHead(model, inside)
+            head(trial)
+            return head
+        except Exception as error:  # code of many authors: anything may be raised
+            failures.append(error)
+    raise failures[-1]
+
+
 class _Given(torch.nn.Module):
     """Stands in for the decoder."""
 
@@ -48,9 +65,9 @@ class _Output:
 class FallbackHead:
     """`head(hidden [N, hidden]) -> float32 [N, vocabulary]`. Shares all weights with the model."""
 
-    def __init__(self, model: torch.nn.Module, decoder: torch.nn.Module):
-        """Raises ValueError when `decoder` is no part of `model`."""
-        path = next((name for name, module in model.named_modules() if module is decoder and name), None)
+    def __init__(self, model: torch.nn.Module, inside: torch.nn.Module):
+        """`inside` is the part that makes the hidden states. Raises ValueError when it is no part of `model`."""
+        path = next((name for name, module in model.named_modules() if module is inside and name), None)
         if path is None:
             raise ValueError("the decoder is the model itself")
         self._given = _Given()

@@ -12,7 +12,7 @@ from headway.kernels.interface import Kernels
 from headway.kernels.paged_kv import KVShape, PagedKV
 from headway.models.causal_lm import CausalLM
 from headway.models.fallback_attention import attending
-from headway.models.fallback_head import FallbackHead, decoder_of
+from headway.models.fallback_head import decoder_of, head_of
 from headway.models.fallback_paging import PagedStep
 from headway.models.fallback_probe import AttentionNeeds
 
@@ -30,6 +30,7 @@ class FallbackModel(CausalLM):
 
     config: FallbackConfig
 
+    @torch.inference_mode()
     def __init__(self, model: Any, needs: AttentionNeeds, config: FallbackConfig, dtype: torch.dtype, kernels: Kernels):
         super().__init__()
         self.config = config
@@ -37,7 +38,7 @@ class FallbackModel(CausalLM):
         self._needs = needs
         self._kernels = kernels
         self._decoder = decoder_of(model)
-        self._head = FallbackHead(model, self._decoder)
+        self._head = head_of(model)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, kv: PagedKV) -> torch.Tensor:

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 
 
-def fix_frequencies(model: torch.nn.Module, context_length: int) -> None:
-    """Let each rotary module take the frequencies for `context_length` positions, and never change them again."""
+def fix_frequencies(model: torch.nn.Module, context_length: int | None) -> None:
+    """Let each rotary module take the frequencies for `context_length` positions, and never change them again. None: for
+    a model without weights, whose frequencies are never looked at."""
     module: Any
     for module in model.modules():
         kinds = getattr(module, "rope_type", None)
@@ -24,9 +25,11 @@ def fix_frequencies(model: torch.nn.Module, context_length: int) -> None:
             }
 
 
-def _fixed(module: Any, kind: str, context_length: int, options: dict[str, Any]) -> str:
+def _fixed(module: Any, kind: str, context_length: int | None, options: dict[str, Any]) -> str:
     if "dynamic" not in kind and kind != "longrope":
         return kind
+    if context_length is None:
+        return "default"
     with torch.no_grad():
         module(torch.zeros(1, 1, 1), torch.tensor([[context_length - 1]]), **options)
     return "default"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from headway.models.weight_rules import WeightRule
+from headway.models.module_paths import ATTENTION_NORM, ATTENTION_OUTPUT, MLP_DOWN, MLP_NORM, MLP_UP, QKV
+from headway.models.weight_rules import WeightRule, with_bias
 
 HEAD: Final = "output.weight"
 EMBEDDING: Final = WeightRule("token_embd.weight", "embedding", ("vocab", "hidden"), "rows")
@@ -54,14 +55,30 @@ PRE_NORMS: Final = (
     WeightRule("blk.{layer}.ffn_norm.weight", "layers.{layer}.mlp_norm", ("hidden",)),
 )
 
+LAYER_NORMS: Final = (
+    *with_bias(WeightRule("output_norm.weight", "norm", ("hidden",))),
+    *with_bias(WeightRule("blk.{layer}.attn_norm.weight", ATTENTION_NORM, ("hidden",))),
+    *with_bias(WeightRule("blk.{layer}.ffn_norm.weight", MLP_NORM, ("hidden",), when="mlp_norm")),
+)
+
+# Queries, keys and values one below the other, whatever the original was.
+FUSED_ATTENTION: Final = (
+    *with_bias(WeightRule("blk.{layer}.attn_qkv.weight", QKV, ("qkv", "hidden"), "rows"), "qkv_bias"),
+    *with_bias(WeightRule("blk.{layer}.attn_output.weight", ATTENTION_OUTPUT, ("hidden", "q"), "columns"), "output_bias"),
+)
+
+PLAIN_MLP: Final = (
+    *with_bias(WeightRule("blk.{layer}.ffn_up.weight", MLP_UP, ("ffn", "hidden"), "rows"), "mlp_bias"),
+    *with_bias(WeightRule("blk.{layer}.ffn_down.weight", MLP_DOWN, ("hidden", "ffn"), "columns"), "mlp_bias"),
+)
+
 QK_NORMS: Final = (
     WeightRule("blk.{layer}.attn_q_norm.weight", "layers.{layer}.attention.head_norm", ("head",), when="qk_norm"),
     WeightRule("blk.{layer}.attn_k_norm.weight", "layers.{layer}.attention.head_norm", ("head",), when="qk_norm"),
 )
 
 # Converters reorder the query and key rows of llama files for rotation of neighbouring pairs.
-PERMUTED_ATTENTION: Final = tuple(
+PERMUTED_PROJECTIONS: Final = tuple(
     replace(rule, transform="undo_permutation") if ".attn_q." in rule.source or ".attn_k." in rule.source else rule
-    for rule in ATTENTION
+    for rule in PROJECTIONS
 )
-PERMUTED_PROJECTIONS: Final = (*ENDS, *PERMUTED_ATTENTION, *GATED_MLP)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headway.errors import ConfigError, NotBuiltError
+from headway.models import gguf_weights
 from headway.models.architecture import Architecture
 from headway.models.decoder_config import DecoderConfig
 from headway.models.hf_fields import ACTIVATIONS, SIZE_FIELDS, activation, count, flag, sizes
@@ -84,5 +85,12 @@ GPT2: Final = Architecture(
         OneOf((_inside("transformer."), _inside(""))),
         WeightRule("lm_head.weight", "head", ("vocab", "hidden"), "rows"),
     ),
-    gguf=(),
+    # Converters store linear layers [out, in].
+    gguf=(
+        *gguf_weights.ENDS,
+        WeightRule("position_embd.weight", "positions", ("positions", "hidden")),
+        *gguf_weights.LAYER_NORMS,
+        *gguf_weights.FUSED_ATTENTION,
+        *gguf_weights.PLAIN_MLP,
+    ),
 )

@@ -27,4 +27,4 @@ def _factor(config: Mapping[str, Any], name: str) -> float | None:
     return None if value == 1.0 else value
 
 
-GRANITE = Architecture("GraniteForCausalLM", configure, safetensors=llama.LLAMA.safetensors, gguf=llama.LLAMA.gguf)
+GRANITE = Architecture("GraniteForCausalLM", configure, safetensors=llama.LLAMA.safetensors, gguf=())

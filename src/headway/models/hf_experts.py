@@ -8,20 +8,21 @@ from typing import Any, Final
 from headway.layers.moe import Routing
 from headway.models.hf_fields import bad_field, count
 
-_MOST_EXPERTS: Final = 4_096
+# In all layers together. The largest published models have some 25,000.
+_MOST_EXPERTS: Final = 1 << 17
 
 
 def routing(
-    config: Mapping[str, Any], names: tuple[str, ...], *, experts: int, chosen: int, renormalized: bool
+    config: Mapping[str, Any], names: tuple[str, ...], *, layers: int, experts: int, chosen: int, renormalized: bool
 ) -> Routing:
-    """`names` of the number of experts, the first that is there counts; `experts` and `chosen` are defaults.
+    """`names` of the number of experts in a layer, the first that is there counts; `experts` and `chosen` are defaults.
 
     Raises ArtifactError (`invalid_model_config`).
     """
     name = next((name for name in names if config.get(name) is not None), names[0])
     found = Routing(count(config, name, experts), count(config, "num_experts_per_tok", chosen), renormalized)
-    if found.experts > _MOST_EXPERTS:
-        raise bad_field(name, f"at most {_MOST_EXPERTS}", found.experts)
+    if found.experts * layers > _MOST_EXPERTS:
+        raise bad_field(name, f"at most {_MOST_EXPERTS // layers} for {layers} layers", found.experts)
     if found.chosen > found.experts:
         raise bad_field("num_experts_per_tok", f"at most {name} ({found.experts})", found.chosen)
     return found

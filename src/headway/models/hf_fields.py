@@ -76,7 +76,7 @@ def layer_types(config: Mapping[str, Any], default: list[str]) -> list[str]:
     if (
         not isinstance(types, list)
         or len(types) != len(default)
-        or not set(types) <= {"sliding_attention", "full_attention"}
+        or not all(each in ("sliding_attention", "full_attention") for each in types)
     ):
         raise bad_field("layer_types", f"{len(default)} times sliding_attention or full_attention", types)
     return types
@@ -87,7 +87,7 @@ def activation(
 ) -> Activation:
     """Raises NotBuiltError for activations that no kernel has."""
     value = config.get(name) or default
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise NotBuiltError(f"{name} is {value!r:.60}; supported: {', '.join(known)}", param=name)
     return known[value]
 

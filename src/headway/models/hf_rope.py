@@ -71,7 +71,8 @@ def scaled_rope(settings: object, theta: float, sizes: RopeSizes, fraction: floa
     theta = number(settings, "rope_theta", theta)
     if theta <= 1:
         raise _invalid("rope_theta", f"rope_theta must be above 1, found {theta:g}")
-    turning = int(sizes.head_dim * number(settings, "partial_rotary_factor", fraction))
+    # The little more: 30 of 44 dimensions are a factor whose product with 44 is 29.999...
+    turning = int(sizes.head_dim * number(settings, "partial_rotary_factor", fraction) + 1e-6)
     if turning % 2 or not 0 < turning <= sizes.head_dim:
         raise _invalid(
             "partial_rotary_factor",

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from headway.models import gguf_weights, hf_weights, llama
+from headway.models import hf_weights, llama
 from headway.models.architecture import Architecture
 from headway.models.decoder_config import DecoderConfig, Experts
-from headway.models.expert_weights import GGUF_EXPERTS, HF_EXPERTS
+from headway.models.expert_weights import HF_EXPERTS
 from headway.models.hf_experts import routing
 from headway.models.hf_fields import count
 
@@ -19,7 +19,8 @@ def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
     plain = llama.configure({**defaults, **config, "attention_bias": False, "mlp_bias": False}, context_length)
     window = None if config.get("sliding_window") is None else count(config, "sliding_window")
     layers = plain.num_layers
-    chosen = routing(config, ("num_local_experts", "num_experts"), experts=8, chosen=2, renormalized=True)
+    names = ("num_local_experts", "num_experts")
+    chosen = routing(config, names, layers=layers, experts=8, chosen=2, renormalized=True)
     return replace(
         plain,
         layer_windows=(window,) * layers,
@@ -31,5 +32,5 @@ MIXTRAL = Architecture(
     "MixtralForCausalLM",
     configure,
     safetensors=(*hf_weights.ENDS, *hf_weights.ATTENTION, HF_EXPERTS, *hf_weights.PRE_NORMS),
-    gguf=(*gguf_weights.ENDS, *gguf_weights.PERMUTED_ATTENTION, *GGUF_EXPERTS, *gguf_weights.PRE_NORMS),
+    gguf=(),
 )

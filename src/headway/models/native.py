@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from headway.artifacts.card import ModelCard
+from headway.errors import NotBuiltError
+from headway.errors import NotBuiltError
 from headway.kernels.huge_pages import use_huge_pages
 from headway.kernels.interface import Kernels
 from headway.models.causal_lm import CausalLM
@@ -54,8 +56,16 @@ def plan_native(card: ModelCard, context_length: int) -> NativePlan:
 def placed_weights(card: ModelCard, context_length: int) -> tuple[DecoderConfig, tuple[PlacedWeight, ...]]:
     """The decoder that the config describes, and the tensors that it needs."""
     declared = architecture(card.architecture)
+    if card.format == "gguf" and not declared.gguf:
+        raise NotBuiltError(
+            f"GGUF files of architecture {card.architecture} are not built", param="model", fix="Use the safetensors checkpoint of the model."
+        )
     config = declared.configure(card.config, context_length)
     table = spelled(declared.gguf if card.format == "gguf" else declared.safetensors, card.tensors)
+    if not table:
+        raise NotBuiltError(
+            f"{card.architecture} in a GGUF file", param="model", fix="Use the model's safetensors checkpoint."
+        )
     return config, tuple(place(_rules(card, config, table), config))
 
 

@@ -33,11 +33,13 @@ def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
 
 def _with_longrope(config: Mapping[str, Any]) -> dict[str, Any]:
     """The first Phi-3 configs call their scaling "yarn" when it is longrope, as transformers knows, too."""
-    renamed: dict[str, Any] = {"original_max_position_embeddings": _ORIGINAL_CONTEXT, **config}
+    renamed = dict(config)
     for name in ("rope_scaling", "rope_parameters"):
         settings = config.get(name)
-        if isinstance(settings, Mapping) and "yarn" in (settings.get("type"), settings.get("rope_type")):
-            renamed[name] = {**settings, "rope_type": "longrope"}
+        if isinstance(settings, Mapping):
+            kind = settings.get("rope_type", settings.get("type", "default"))
+            named = {**settings, "rope_type": "longrope" if kind == "yarn" else kind}
+            renamed[name] = {"original_max_position_embeddings": _ORIGINAL_CONTEXT, **named}
     return renamed
 
 

@@ -20,7 +20,7 @@ def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
     windowed = flag(config, "use_sliding_window") and config.get("sliding_window", 4_096) is not None
     window = count(config, "sliding_window", 4_096) if windowed else None
     chosen = routing(
-        config, ("num_experts", "num_local_experts"), experts=128, chosen=8,
+        config, ("num_experts", "num_local_experts"), layers=plain.num_layers, experts=128, chosen=8,
         renormalized=flag(config, "norm_topk_prob"),
     )  # fmt: skip
     size = count(config, "moe_intermediate_size", 768)

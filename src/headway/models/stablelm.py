@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headway.models import hf_weights
+from headway.models import gguf_weights, hf_weights
 from headway.models.architecture import Architecture
 from headway.models.decoder_config import DecoderConfig
 from headway.models.hf_fields import SIZE_FIELDS, activation, flag, sizes
@@ -43,9 +43,14 @@ _HEAD_NORMS: Final = (
     WeightRule(f"{_ATTENTION}.k_layernorm.norms.{{item}}.weight", HEAD_NORM, ("head",), when="qk_norm", items="kv_heads"),
 )
 
+_GGUF_HEAD_NORMS: Final = (
+    WeightRule("blk.{layer}.attn_q_norm.weight", HEAD_NORM, ("heads", "head"), when="qk_norm"),
+    WeightRule("blk.{layer}.attn_k_norm.weight", HEAD_NORM, ("kv_heads", "head"), when="qk_norm"),
+)
+
 STABLELM: Final = Architecture(
     "StableLmForCausalLM",
     configure,
     safetensors=(*hf_weights.PROJECTIONS, *hf_weights.LAYER_NORMS, *_HEAD_NORMS),
-    gguf=(),
+    gguf=(*gguf_weights.PROJECTIONS, *gguf_weights.LAYER_NORMS, *_GGUF_HEAD_NORMS),
 )

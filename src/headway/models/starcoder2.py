@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headway.models import hf_weights
+from headway.models import gguf_weights, hf_weights
 from headway.models.architecture import Architecture
 from headway.models.decoder_config import DecoderConfig
 from headway.models.hf_fields import ACTIVATIONS, SIZE_FIELDS, activation, count, flag, sizes
@@ -43,5 +43,5 @@ STARCODER2: Final = Architecture(
     "Starcoder2ForCausalLM",
     configure,
     safetensors=(*hf_weights.ENDS, *hf_weights.ATTENTION, *hf_weights.LAYER_NORMS, *_MLP),
-    gguf=(),
+    gguf=(*gguf_weights.ENDS, *gguf_weights.ATTENTION, *gguf_weights.LAYER_NORMS, *gguf_weights.PLAIN_MLP),
 )

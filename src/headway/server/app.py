@@ -11,6 +11,7 @@ from headway.server.engine_port import EnginePort, MetricsPort
 from headway.server.error_handlers import install_error_handlers
 from headway.server.middleware import Accounting, KeyGuard, RequestIdHeaders, UnderPrefix
 from headway.server.openapi import openapi
+from headway.server.plugged_middleware import plugged_middleware
 from headway.server.routes import ROUTES
 from headway.server.settings import ServerSettings
 from headway.server.state import ServerState
@@ -28,7 +29,7 @@ def create_app(engine: EnginePort, settings: ServerSettings, metrics: MetricsPor
         redoc_url=None if settings.disable_fastapi_docs else "/redoc",
     )
     app.state.headway = state
-    for route in ROUTES:
+    for route in (route for route in ROUTES if route.exists(settings)):
         for method in route.methods:
             name = f"{route.handler.__name__}_{method}".lower()
             app.add_api_route(
@@ -59,4 +60,4 @@ def _middleware(state: ServerState) -> list[Middleware]:
         )
     if settings.api_key:
         chain.append(Middleware(KeyGuard, keys=settings.api_key))
-    return chain
+    return [*(plugged_middleware(path) for path in settings.middleware), *chain]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from fastapi import Request
 from starlette.responses import Response
 
+from headway.engine.beam_search import BeamSearchParams
 from headway.engine.sampling_params import SamplingParams
 from headway.server.answer_head import answer_head
+from headway.server.beam_search import beam_params, shown_params
 from headway.server.chat_answer import ChatWriter
 from headway.server.chat_prompt import characters, rendered
 from headway.server.intake import read_body
@@ -25,25 +27,34 @@ async def create_chat_completion(request: Request) -> Response:
     state.require_ready()
     body = await read_body(request, ChatBody, not_built.CHAT)
     state.model_named(body.model)
-    params = _params(state, body)
+    beams = _beams(state, body)
+    params = _params(state, body) if beams is None else shown_params(body, _logprobs(body))
     prompt = await off_loop(characters(body.messages), lambda: _tokens(state, body))
     head = answer_head(state, request, body, "chatcmpl", [prompt])
     writer = ChatWriter(state, body, head, prompt)
     engine_request = EngineRequest(
-        engine_id(head.id, 0), prompt.ids, params, prompt.text, body.priority, body.cache_salt
+        engine_id(head.id, 0), prompt.ids, params, prompt.text, body.priority, body.cache_salt, beams=beams
     )
     return await respond(state, request, [engine_request], writer.frames if body.stream else None, writer.whole)
 
 
-def _params(state: ServerState, body: ChatBody) -> SamplingParams:
+def _beams(state: ServerState, body: ChatBody) -> BeamSearchParams | None:
     check_priority(body, state.engine)
     check_logprobs("top_logprobs", body.top_logprobs, state.engine)
     check_logprobs("prompt_logprobs", body.prompt_logprobs, state.engine)
+    return beam_params(body, state.engine, body.wanted_tokens)
+
+
+def _logprobs(body: ChatBody) -> int | None:
+    return (body.top_logprobs or 0) if body.logprobs else None
+
+
+def _params(state: ServerState, body: ChatBody) -> SamplingParams:
     return sampling_params(
         body,
         state.engine,
         max_tokens=body.wanted_tokens,
-        logprobs=(body.top_logprobs or 0) if body.logprobs else None,
+        logprobs=_logprobs(body),
         prompt_logprobs=body.prompt_logprobs,
         stream_interval=state.settings.stream_interval,
     )

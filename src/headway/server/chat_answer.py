@@ -36,7 +36,7 @@ class ChatWriter:
         """Each choice begins with a chunk that carries the role and no text."""
         encoder = self._head.chunk_encoder("chat.completion.chunk")
         usage = self._head.usage
-        extra = b""
+        extra = timings = b""
         if self._body.return_token_ids:
             extra = b',"prompt_token_ids":' + orjson.dumps(self._prompt.ids)
         async with aclosing(outputs):
@@ -48,13 +48,14 @@ class ChatWriter:
                     yield encoder.frame(chat_choice(index, self._echoed, self._role), self._running_usage(), extra)
                     extra = b""
                 usage.add(0, output)
+                timings = self._head.last_member(output)
                 for i, sequence in enumerate(output.outputs, 1):
                     choice = self._chunk(sequence)
                     if choice is not None:
                         ends = output.finished and i == len(output.outputs) and not self._head.closing_usage
-                        yield encoder.frame(choice, self._running_usage(), last=ends)
+                        yield encoder.frame(choice, self._running_usage(), timings if ends else b"", last=ends)
         if self._head.closing_usage:
-            yield encoder.frame(b"", usage.json(), last=True)
+            yield encoder.frame(b"", usage.json(), timings, last=True)
 
     def whole(self, finals: Sequence[RequestOutput]) -> ChatAnswer:
         output = finals[0]
@@ -77,7 +78,7 @@ class ChatWriter:
             "prompt_text": self._prompt.text if with_ids else None,
             "kv_transfer_params": None,
             "ec_transfer_params": None,
-            "metrics": None,
+            "metrics": self._head.timings(finals),
         }
 
     def _choice(self, sequence: CompletionOutput) -> ChatChoice:

@@ -32,17 +32,20 @@ class CompletionWriter:
         encoder = self._head.chunk_encoder("text_completion")
         usage = self._head.usage
         open_prompts = len(self._prompts)
+        timings = b""
         async with aclosing(outputs):
             async for p, output in outputs:
                 usage.add(p, output, self._show_tokens)
                 open_prompts -= output.finished
+                timings = self._head.last_member(output, len(self._prompts))
                 for i, sequence in enumerate(output.outputs, 1):
                     choice = self._chunk(p, output, sequence)
                     if choice is not None:
                         ends = not open_prompts and i == len(output.outputs) and not self._head.closing_usage
-                        yield encoder.frame(choice, usage.json() if self._head.running_usage else None, last=ends)
+                        running = usage.json() if self._head.running_usage else None
+                        yield encoder.frame(choice, running, timings if ends else b"", last=ends)
         if self._head.closing_usage:
-            yield encoder.frame(b"", usage.json(), last=True)
+            yield encoder.frame(b"", usage.json(), timings, last=True)
 
     def whole(self, finals: Sequence[RequestOutput]) -> CompletionAnswer:
         choices = []
@@ -60,7 +63,7 @@ class CompletionWriter:
             "usage": self._head.usage.whole(),
             "kv_transfer_params": None,
             "ec_transfer_params": None,
-            "metrics": None,
+            "metrics": self._head.timings(finals),
         }
 
     def _choice(self, p: int, output: RequestOutput, sequence: CompletionOutput) -> CompletionChoice:

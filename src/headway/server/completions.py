@@ -5,9 +5,11 @@ from __future__ import annotations
 from fastapi import Request
 from starlette.responses import Response
 
+from headway.engine.beam_search import BeamSearchParams
 from headway.engine.sampling_params import MAX_N, SamplingParams
 from headway.errors import RequestError
 from headway.server.answer_head import answer_head
+from headway.server.beam_search import beam_params, shown_params
 from headway.server.completion_answer import CompletionWriter
 from headway.server.intake import read_body
 from headway.server.merged_outputs import EngineRequest
@@ -25,24 +27,31 @@ async def create_completion(request: Request) -> Response:
     state.require_ready()
     body = await read_body(request, CompletionBody, not_built.COMPLETION)
     state.model_named(body.model)
-    params = _params(state, body)
+    beams = _beams(state, body)
+    params = _params(state, body) if beams is None else shown_params(body, body.logprobs)
     characters = sum(len(p) for p in body.prompt if isinstance(p, str))
     prompts = await off_loop(characters, lambda: [_tokens(state, prompt, body) for prompt in body.prompt])
     head = answer_head(state, request, body, "cmpl", prompts)
     writer = CompletionWriter(state, body, head, prompts)
     engine_requests = [
-        EngineRequest(engine_id(head.id, i), prompt.ids, params, prompt.text, body.priority, body.cache_salt)
+        EngineRequest(engine_id(head.id, i), prompt.ids, params, prompt.text, body.priority, body.cache_salt, beams=beams)
         for i, prompt in enumerate(prompts)
     ]
     return await respond(state, request, engine_requests, writer.frames if body.stream else None, writer.whole)
 
 
-def _params(state: ServerState, body: CompletionBody) -> SamplingParams:
+def _beams(state: ServerState, body: CompletionBody) -> BeamSearchParams | None:
     check_priority(body, state.engine)
     check_logprobs("logprobs", body.logprobs, state.engine)
     check_logprobs("prompt_logprobs", body.prompt_logprobs, state.engine)
     if len(body.prompt) * body.n > MAX_N:
         raise RequestError(f"{len(body.prompt)} prompts with n={body.n} make more than {MAX_N} choices", param="n")
+    if body.use_beam_search and body.echo and body.logprobs is not None:
+        raise RequestError("echo and logprobs cannot both be given with use_beam_search", param="echo")
+    return beam_params(body, state.engine, body.max_tokens)
+
+
+def _params(state: ServerState, body: CompletionBody) -> SamplingParams:
     return sampling_params(
         body,
         state.engine,

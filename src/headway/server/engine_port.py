@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol
 
+from headway.engine.beam_search import BeamSearchParams
 from headway.engine.config import EngineConfig
 from headway.engine.outputs import RequestOutput
 from headway.engine.sampling_params import SamplingParams
@@ -17,6 +18,12 @@ class TokenizerPort(Protocol):
 
     @property
     def vocab_size(self) -> int: ...
+
+    @property
+    def special_tokens(self) -> Mapping[str, str]: ...
+
+    @property
+    def chat_template(self) -> str | None: ...
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]: ...
 
@@ -59,6 +66,9 @@ class StatusPort(Protocol):
     @property
     def waiting(self) -> int: ...
 
+    @property
+    def kv_usage(self) -> float: ...
+
 
 class EnginePort(Protocol):
     @property
@@ -90,6 +100,22 @@ class EnginePort(Protocol):
         priority: int = 0,
         cache_salt: str | None = None,
         trace_headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> AsyncIterator[RequestOutput]: ...
+
+    def beam_search(
+        self,
+        prompt: list[int],
+        shown: SamplingParams,
+        request_id: str,
+        /,
+        *,
+        beams: BeamSearchParams,
+        prompt_text: str | None = None,
+        priority: int = 0,
+        cache_salt: str | None = None,
+        trace_headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
     ) -> AsyncIterator[RequestOutput]: ...
 
 

@@ -28,6 +28,7 @@ class PendingStatus:
     requests: int = 0
     running: int = 0
     waiting: int = 0
+    kv_usage: float = 0.0
 
 
 class PendingEngine:
@@ -69,6 +70,11 @@ class PendingEngine:
     ) -> AsyncIterator[RequestOutput]:
         raise self._not_yet()
 
+    def beam_search(
+        self, prompt: list[int], shown: SamplingParams, request_id: str, /, **_: Any
+    ) -> AsyncIterator[RequestOutput]:
+        raise self._not_yet()
+
     def _not_yet(self) -> LoadingError:
         return LoadingError("The engine is starting")
 
@@ -97,7 +103,11 @@ def _build(config: EngineConfig, metrics: EngineMetrics, watching: Instruments) 
         metrics.on_request(request)
         watching.on_request(request)
 
-    return AsyncEngine(config, Observers(on_step, on_request, watching.around_thread))
+    def on_end() -> None:
+        if log is not None:
+            log.close()
+
+    return AsyncEngine(config, Observers(on_step, on_request, watching.around_thread, on_end))
 
 
 def describe_cache(metrics: EngineMetrics, engine: AsyncEngine) -> None:

@@ -20,6 +20,7 @@ class Known(NamedTuple):
 
 _USED = Known("used")
 _LATER = Known("not built", "this version has no feature behind it")
+_THREADS = Known("not built", "bind the process with taskset or cpuset; OMP_NUM_THREADS sets the number of threads")
 _ONE_PROCESS = Known("none", "there is one process")
 _NO_GPU = Known("none", "it concerns GPUs")
 
@@ -34,6 +35,7 @@ KNOWN: Mapping[str, Known] = {
     "VLLM_LOG_STATS_INTERVAL": _USED,
     "VLLM_HTTP_TIMEOUT_KEEP_ALIVE": _USED,
     "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": _USED,
+    "VLLM_SERVER_DEV_MODE": _USED,
     "VLLM_CPU_KVCACHE_SPACE": _USED,
     "VLLM_TRACE_FUNCTION": _USED,
     "VLLM_MAX_N_SEQUENCES": _USED,
@@ -60,9 +62,8 @@ KNOWN: Mapping[str, Known] = {
     "VLLM_CPU_INT4_W4A8": Known("none", "there is one kernel for quantized weights"),
     "VLLM_PLUGINS": Known("none", "there are no plug-ins"),
     # to come
-    "VLLM_CPU_OMP_THREADS_BIND": _LATER,
-    "VLLM_CPU_NUM_OF_RESERVED_CPU": _LATER,
-    "VLLM_SERVER_DEV_MODE": _LATER,
+    "VLLM_CPU_OMP_THREADS_BIND": _THREADS,
+    "VLLM_CPU_NUM_OF_RESERVED_CPU": _THREADS,
     "VLLM_ALLOW_RUNTIME_LORA_UPDATING": _LATER,
     "VLLM_ENABLE_RESPONSES_API_STORE": _LATER,
     "VLLM_USE_MODELSCOPE": _LATER,

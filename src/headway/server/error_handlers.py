@@ -26,7 +26,7 @@ def error_response(error: BaseException) -> Response:
         headers["retry-after"] = str(RETRY_AFTER_SECONDS[reason])
     if reason == "unauthorized":
         headers["www-authenticate"] = "Bearer"
-    if reason == "body_too_large":
+    if reason in ("body_too_large", "request_timeout"):
         headers["connection"] = "close"  # the rest of the body is not read
     return Response(error_bytes(error), status_code=status, headers=headers, media_type="application/json")
 

@@ -13,7 +13,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from headway.server.access_log import WithoutPaths
-from headway.server.http_protocol import bounded_protocol
+from headway.server.http_protocol import HeadLimits, bounded_protocol
+from headway.server.open_files import connection_limit
 from headway.server.settings import ServerSettings
 from headway.server.tls import refresh
 
@@ -51,7 +52,14 @@ def _config(app: FastAPI, settings: ServerSettings) -> uvicorn.Config:
         logging.getLogger("uvicorn.access").addFilter(WithoutPaths(settings.disable_access_log_for_endpoints))
     return uvicorn.Config(
         app,
-        http=bounded_protocol(settings.h11_max_incomplete_event_size, settings.h11_max_header_count),
+        http=bounded_protocol(
+            HeadLimits(
+                settings.h11_max_incomplete_event_size,
+                settings.h11_max_header_count,
+                settings.request_head_timeout,
+                connection_limit(settings.max_connections),
+            )
+        ),
         ws="none",
         lifespan="off",
         log_config=None,

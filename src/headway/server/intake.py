@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel
@@ -19,16 +19,39 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T", bound=BaseModel)
 _LONG_BODY = 256 * 1024  # bytes; longer bodies are parsed off the event loop
 _SHOWN_NAMES = 10
+_KEPT = "headway.body"  # in the request's scope
 
 
 async def read_body(request: Request, model: type[T], not_built: tuple[NotBuiltField, ...] = ()) -> T:
-    """Raises RequestError (400, 413) or NotBuiltError."""
-    _require_json(request)
+    """Raises RequestError (400, 408, 413) or NotBuiltError."""
+    raw = await _raw(request)
     limits = state_of(request).limits
-    raw = await _read(request, limits)
     if len(raw) > _LONG_BODY:
         return await asyncio.to_thread(_parse, raw, limits, model, not_built)
     return _parse(raw, limits, model, not_built)
+
+
+async def read_fields(request: Request) -> dict[str, Any]:
+    """The body as it is, for those who must look before they choose; it can be read again. Raises RequestError."""
+    return parse_object(await _raw(request), state_of(request).limits)
+
+
+async def _raw(request: Request) -> bytes:
+    """The bytes of the body, kept for the next who asks."""
+    kept: bytes | None = request.scope.get(_KEPT)
+    if kept is not None:
+        return kept
+    _require_json(request)
+    state = state_of(request)
+    seconds = state.settings.request_body_timeout
+    try:
+        async with asyncio.timeout(seconds or None):
+            raw = request.scope[_KEPT] = await _read(request, state.limits)
+    except TimeoutError:
+        raise RequestError(
+            f"The body did not come within {seconds:g} s", reason="request_timeout", fix="Send it faster, or less of it."
+        ) from None
+    return raw
 
 
 def _parse(raw: bytes, limits: BodyLimits, model: type[T], not_built: tuple[NotBuiltField, ...]) -> T:
@@ -50,6 +73,14 @@ def _require_json(request: Request) -> None:
             f"Unsupported Media Type: the body must be application/json, got {given[:80]!r}",
             reason="media_type_unsupported",
             param="content-type",
+        )
+    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in ("identity", ""):
+        raise RequestError(
+            f"The body is encoded ({coding[:40]!r}), and this server takes plain JSON only",
+            reason="media_type_unsupported",
+            param="content-encoding",
+            fix="Send it uncompressed.",
         )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
+from headway.engine.beam_search import BeamSearchParams
 from headway.engine.outputs import RequestOutput
 from headway.engine.sampling_params import SamplingParams
 from headway.server.engine_port import EnginePort
@@ -15,7 +17,7 @@ from headway.server.engine_port import EnginePort
 
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
-    """One prompt for the engine. `id` is unique in the process."""
+    """One prompt for the engine. `id` is unique in the process. With `beams`, `params` tell only what is shown of them."""
 
     id: str
     token_ids: list[int]
@@ -24,6 +26,8 @@ class EngineRequest:
     priority: int = 0
     cache_salt: str | None = None
     trace_headers: Mapping[str, str] = field(default_factory=dict)  # W3C Trace Context of the caller
+    timeout: float | None = None  # seconds until its deadline
+    beams: BeamSearchParams | None = None
 
 
 Outputs = AsyncGenerator[tuple[int, RequestOutput], None]
@@ -31,7 +35,10 @@ Outputs = AsyncGenerator[tuple[int, RequestOutput], None]
 
 def run(engine: EnginePort, request: EngineRequest) -> AsyncGenerator[RequestOutput, None]:
     """Closing the generator, or cancelling its reader, aborts the request."""
-    outputs = engine.generate(
+    start: Callable[..., AsyncIterator[RequestOutput]] = (
+        engine.generate if request.beams is None else partial(engine.beam_search, beams=request.beams)
+    )
+    outputs = start(
         request.token_ids,
         request.params,
         request.id,
@@ -39,6 +46,7 @@ def run(engine: EnginePort, request: EngineRequest) -> AsyncGenerator[RequestOut
         priority=request.priority,
         cache_salt=request.cache_salt,
         trace_headers=request.trace_headers,
+        timeout=request.timeout,
     )
     return cast(AsyncGenerator[RequestOutput, None], outputs)
 

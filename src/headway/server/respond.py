@@ -14,8 +14,11 @@ from starlette.responses import Response
 from headway.engine.outputs import RequestOutput
 from headway.errors import QueueFullError
 from headway.server.client_watch import ClientWatch
+from headway.server.deadline import seconds_allowed
 from headway.server.event_stream import Frames, open_stream
+from headway.server.load_report import ASKED_BY, report_load
 from headway.server.merged_outputs import EngineRequest, Outputs, merged
+from headway.server.output_log import logged
 from headway.server.state import ServerState
 from headway.telemetry.tracing import trace_headers
 
@@ -36,16 +39,22 @@ async def respond(
     if state.engine.config.otlp_traces_endpoint is not None:
         caller = trace_headers(request.headers)
         engine_requests = [replace(r, trace_headers=caller) for r in engine_requests]
+    timeout = seconds_allowed(request.headers, state.settings.request_timeout)
+    if timeout is not None:
+        engine_requests = [replace(r, timeout=timeout) for r in engine_requests]
     outputs = merged(state.engine, engine_requests)
+    if state.settings.enable_log_outputs:
+        outputs = logged(outputs, state.settings.max_log_len)
     watch = ClientWatch(request.receive, state.closing)
     streaming = False
     try:
         if frames is not None:
             response: Response = await open_stream(frames(outputs), watch, state.settings.sse_keep_alive_interval)
             streaming = True
-            return response
-        finals = await watch.run(_finals(outputs, len(engine_requests)))
-        return json_response(whole(finals))
+        else:
+            response = json_response(whole(await watch.run(_finals(outputs, len(engine_requests)))))
+        report_load(response, request.headers.get(ASKED_BY), state.engine.status)
+        return response
     except QueueFullError as error:
         state.metrics.on_rejection(error.param or error.reason)
         raise

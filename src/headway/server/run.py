@@ -14,12 +14,14 @@ from headway.server.engine_start import PendingEngine, describe_cache, start_eng
 from headway.server.http_server import HttpServer
 from headway.server.instruments import Instruments, instruments
 from headway.server.listener import Listener, listen
+from headway.server.memory_care import give_memory_back
 from headway.server.routes import ROUTES
 from headway.server.run_file import noted, this_process
 from headway.server.settings import ServerSettings
 from headway.server.shutdown import drain, on_signals
 from headway.server.state import ServerState
 from headway.server.tls import tls_context, warn_of_expiry
+from headway.telemetry.bucket_choice import chosen_buckets
 from headway.telemetry.logs import configure_logging
 from headway.telemetry.metrics import EngineMetrics
 
@@ -41,7 +43,7 @@ def serve(config: EngineConfig, settings: ServerSettings, warnings: Sequence[str
     tls = tls_context(settings)
     listener = listen(settings)
     try:
-        configure_logging("APIServer", level=settings.log_level, secrets=settings.api_key)
+        configure_logging("APIServer", level=settings.log_level, secrets=settings.api_key, config_file=settings.log_config_file)
         for sentence in warnings:
             _log.warning("%s", sentence)
         warn_of_expiry(settings)
@@ -49,7 +51,8 @@ def serve(config: EngineConfig, settings: ServerSettings, warnings: Sequence[str
         note_of_this = this_process(listener.url, name, listener.port, listener.uds)
         with noted(note_of_this) as note, instruments(config, settings, name) as watching:
             _log_start(listener, settings)
-            metrics = EngineMetrics(name, legacy_names=settings.legacy_metric_names)
+            buckets = chosen_buckets(settings.custom_histogram_buckets)
+            metrics = EngineMetrics(name, legacy_names=settings.legacy_metric_names, buckets=buckets)
             app = create_app(PendingEngine(config), settings, metrics)
             http = HttpServer(app, settings, tls)
             with asyncio.Runner(loop_factory=http.config.get_loop_factory()) as runner:
@@ -83,12 +86,14 @@ class _Process:
         http = asyncio.create_task(self._http.serve(sockets=[listener.socket]))
         engine = asyncio.create_task(self._engine_life())
         signalled = asyncio.create_task(stop.wait())
+        care = asyncio.create_task(give_memory_back(lambda: self._state.engine.status))
         await asyncio.wait({http, engine, signalled}, return_when=asyncio.FIRST_COMPLETED)
         code = 0 if signalled.done() else 1
+        await drain(self._state, self._state.settings.shutdown_timeout)  # still listens: who comes now is told why not
         self._http.stop_accepting()
-        await drain(self._state, self._state.settings.shutdown_timeout)
         self._http.should_exit = True
         signalled.cancel()
+        care.cancel()
         await asyncio.gather(http, self._end_engine(engine), return_exceptions=True)
         for task in (http, engine):
             if not task.cancelled() and (error := task.exception()) is not None:
@@ -139,5 +144,5 @@ def _log_start(listener: Listener, settings: ServerSettings) -> None:
     if listener.uds is None and settings.host == "127.0.0.1":
         _log.info("listening on this machine only; --host 0.0.0.0 opens all interfaces")
     _log.info("Available routes are:")
-    for route in ROUTES:
+    for route in (route for route in ROUTES if route.exists(settings)):
         _log.info("Route: %s, Methods: %s", route.path, ", ".join(route.methods))

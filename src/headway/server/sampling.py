@@ -48,6 +48,7 @@ def sampling_params(
         allowed_token_ids=body.allowed_token_ids,
         bad_words=body.bad_words,
         stream_interval=body.stream_interval or stream_interval,
+        extra_args=body.vllm_xargs or None,
         **{name: _chosen(getattr(body, name), defaults.get(name), neutral) for name, neutral in _FROM_MODEL.items()},
     )
 

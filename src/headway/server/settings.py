@@ -33,6 +33,10 @@ class ServerSettings:
     max_json_depth: int = 64
     h11_max_incomplete_event_size: int = 4 * 1024 * 1024  # bytes of request line and headers
     h11_max_header_count: int = 256
+    request_head_timeout: float = 30.0  # seconds for request line and headers; 0 = for ever
+    request_body_timeout: float = 300.0  # seconds for the body; 0 = for ever
+    request_timeout: float = 0.0  # seconds from the engine's taking it to the end of the answer; 0 = for ever
+    max_connections: int = 0  # at the same time; 0 = as many as the process may have open
     # chat
     response_role: str = "assistant"
     chat_template: str | None = None  # the text of a template, or the path of a file with it
@@ -48,13 +52,21 @@ class ServerSettings:
     stream_interval: int = 1
     fingerprint_mode: str = "full"  # full | hash | none
     disable_fastapi_docs: bool = False
+    enable_tokenizer_info_endpoint: bool = False
+    enable_per_request_metrics: bool = False
+    middleware: tuple[str, ...] = ()  # import paths
+    server_dev_mode: bool = False  # VLLM_SERVER_DEV_MODE
     # logs
     enable_log_requests: bool = False
+    enable_log_outputs: bool = False
+    max_log_len: int | None = None  # characters of a text in the log
+    log_config_file: str | None = None
     uvicorn_log_level: str = "info"
     disable_uvicorn_access_log: bool = False
     disable_access_log_for_endpoints: tuple[str, ...] = ()
     log_level: str | None = None
     legacy_metric_names: bool = True
+    custom_histogram_buckets: Mapping[str, Any] = field(default_factory=dict)  # metric or group -> borders
     trace_function: bool = False  # VLLM_TRACE_FUNCTION
     # life
     shutdown_timeout: float = 0.0  # seconds that requests may still run after SIGTERM

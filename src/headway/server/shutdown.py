@@ -1,4 +1,4 @@
-"""How a server ends: no new connections, a while for what runs, an error for the rest, then the engine."""
+"""How a server ends: new requests are refused, what runs has a while, the rest gets an error, then the engine ends."""
 
 from __future__ import annotations
 

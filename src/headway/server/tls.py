@@ -80,7 +80,8 @@ def load_chain(context: ssl.SSLContext, settings: ServerSettings) -> None:
 
 
 def _explain(error: Exception, encrypted: bool, certificate: str, key: str | None) -> NoReturn:
-    name, place = ("ssl_keyfile", key) if key is not None else ("ssl_certfile", certificate)
+    name = "ssl_certfile" if key is None else "ssl_keyfile"
+    place = certificate if key is None else key
     reason = getattr(error, "reason", None) or str(error)
     if encrypted:
         fix = f"Decrypt it, readable for this user only: openssl pkey -in {os.path.basename(place)} -out plain.pem."
@@ -90,8 +91,8 @@ def _explain(error: Exception, encrypted: bool, certificate: str, key: str | Non
     if not _has_pem(certificate, "CERTIFICATE"):
         raise _invalid("ssl_certfile", f"{certificate!r} holds no PEM certificate") from error
     if not _has_pem(place, "PRIVATE KEY"):
-        fix = "Give the key with --ssl-keyfile." if key is None else None
-        raise _invalid(name, f"{place!r} holds no PEM private key", fix) from error
+        hint = "Give the key with --ssl-keyfile." if key is None else None
+        raise _invalid(name, f"{place!r} holds no PEM private key", hint) from error
     raise _invalid(name, f"{place!r} with certificate {certificate!r} cannot be used ({reason})") from error
 
 

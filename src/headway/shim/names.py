@@ -14,6 +14,17 @@ _OUTPUTS = {
     "RequestOutput": "headway.engine.outputs:RequestOutput",
     "CompletionOutput": "headway.engine.outputs:CompletionOutput",
 }
+_BEAMS = {
+    "BeamSearchOutput": "headway.engine.beam_search:BeamSearchOutput",
+    "BeamSearchSequence": "headway.engine.beam_search:BeamSearchSequence",
+}
+_PROCESSORS = {
+    name: f"headway.engine.logits_processor:{name}"
+    for name in (
+        "AdapterLogitsProcessor", "BatchUpdate", "LogitsProcessor", "MoveDirectionality", "RequestLogitsProcessor",
+        "process_dict_updates",
+    )
+}  # fmt: skip
 _PROMPTS = {"TextPrompt": "builtins:dict", "TokensPrompt": "builtins:dict"}  # typed dictionaries in vLLM
 _VERSION = {"__version__": "headway.shim.version:ALIAS_VERSION"}
 
@@ -30,7 +41,13 @@ MODULES: Mapping[str, Mapping[str, str]] = {
         **_VERSION,
     },
     "vllm.version": _VERSION,
-    "vllm.sampling_params": {"SamplingParams": _PARAMS, "RequestOutputKind": _KINDS},
+    "vllm.sampling_params": {
+        "SamplingParams": _PARAMS,
+        "RequestOutputKind": _KINDS,
+        "BeamSearchParams": "headway.engine.beam_search:BeamSearchParams",
+    },
+    "vllm.beam_search": _BEAMS,
+    "vllm.config": {"VllmConfig": "headway.engine.config:EngineConfig"},  # what logits processors are given
     "vllm.outputs": _OUTPUTS,
     "vllm.inputs": _PROMPTS,
     "vllm.engine": {},
@@ -38,6 +55,8 @@ MODULES: Mapping[str, Mapping[str, str]] = {
     "vllm.engine.async_llm_engine": {"AsyncLLMEngine": _ASYNC},
     "vllm.v1": {},
     "vllm.v1.engine": {},
+    "vllm.v1.sample": {},
+    "vllm.v1.sample.logits_processor": _PROCESSORS,
     "vllm.v1.engine.async_llm": {"AsyncLLM": _ASYNC},
     "vllm.entrypoints": {},
     "vllm.entrypoints.llm": {"LLM": _LLM},

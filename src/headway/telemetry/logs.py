@@ -26,21 +26,22 @@ _STREAMS = {"ext://sys.stdout": "stdout", "ext://sys.stderr": "stderr"}
 
 
 def configure_logging(
-    role: str = "APIServer", *, level: str | None = None, stream: TextIO | None = None, secrets: Iterable[str] = ()
+    role: str = "APIServer", *, level: str | None = None, stream: TextIO | None = None, secrets: Iterable[str] = (),
+    config_file: str | None = None,
 ) -> Redactor:
     """Send the logs of headway and uvicorn to `stream`, one line format, keys redacted. May be called again.
 
     `role` names the process in the prefix. `level` defaults to VLLM_LOGGING_LEVEL (INFO), `stream` to
     VLLM_LOGGING_STREAM (ext://sys.stderr). VLLM_LOGGING_PREFIX is put in front of the level.
-    VLLM_LOGGING_CONFIG_PATH names a JSON file for logging.config.dictConfig that replaces all of this except the
-    redaction; VLLM_CONFIGURE_LOGGING=0 leaves logging alone. `secrets` are keys that must never be shown.
+    `config_file`, or VLLM_LOGGING_CONFIG_PATH, names a JSON file for logging.config.dictConfig that replaces all of this
+    except the redaction; VLLM_CONFIGURE_LOGGING=0 leaves logging alone. `secrets` are keys that must never be shown.
 
     Returns the redactor, to which more secrets can be added. Raises ConfigError for values that cannot be used.
     """
     redact = redactor_from_environment()
     for secret in secrets:
         redact.add(secret)
-    config_path = os.environ.get("VLLM_LOGGING_CONFIG_PATH")
+    config_path = config_file or os.environ.get("VLLM_LOGGING_CONFIG_PATH")
     if not _switched_on():
         if config_path:
             raise ConfigError(

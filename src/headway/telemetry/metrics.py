@@ -31,15 +31,23 @@ class EngineMetrics(Collector):
 
     The engine's thread reports, any thread may render. `max_model_len` bounds the token buckets; when it is only known
     after loading, leave it out and call `set_max_model_len` before the first request. `legacy_names=False` leaves the
-    old spellings out; they are other names for the same numbers, so nothing is counted twice.
+    old spellings out; they are other names for the same numbers, so nothing is counted twice. `buckets` replaces the
+    borders of histograms, by family name.
     """
 
     def __init__(
-        self, model_name: str, engine: str = "0", *, max_model_len: int | None = None, legacy_names: bool = True
+        self,
+        model_name: str,
+        engine: str = "0",
+        *,
+        max_model_len: int | None = None,
+        legacy_names: bool = True,
+        buckets: Mapping[str, tuple[float, ...]] | None = None,
     ) -> None:
         self.model_name = model_name
         self.engine = engine
         self.legacy_names = legacy_names
+        self._buckets = buckets or {}
         self._shared: LabelValues = (model_name, engine)
         self._lock = threading.Lock()
         self._cache_info: dict[str, str] | None = None
@@ -49,7 +57,8 @@ class EngineMetrics(Collector):
         ProcessCollector(registry=self.registry)
 
     def _new_series(self, family: Family, max_model_len: int | None) -> Series:
-        bounds = one_two_five(max_model_len or 0) if isinstance(family.buckets, str) else family.buckets
+        chosen = self._buckets.get(family.name, family.buckets)
+        bounds = one_two_five(max_model_len or 0) if isinstance(chosen, str) else chosen
         return Series(family, self._shared if family.all_labels[:2] == ENGINE_LABELS else (), bounds)
 
     def set_max_model_len(self, max_model_len: int) -> None:

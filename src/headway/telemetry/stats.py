@@ -25,6 +25,13 @@ class StepStats:
     inter_token_seconds: tuple[float, ...] = ()
 
 
+NOTHING = StepStats(
+    running=0, waiting=0, kv_usage=0.0, scheduled_tokens=0, prompt_tokens=0, cached_prompt_tokens=0, generation_tokens=0,
+    prefix_queries=0, prefix_hits=0, preemptions=0, preempted_tokens=0,
+)  # fmt: skip
+"""What there is when nothing runs."""
+
+
 @dataclass(frozen=True, slots=True)
 class RequestStats:
     """One finished request (a sequence; n=2 gives two). Times in seconds."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from headway.wire.fields import Body, Whole
+from headway.wire.fields import Body, FromMinusOne, Whole
 from headway.wire.generation_body import GenerationBody
+from headway.wire.messages import Messages
+from headway.wire.timings import RequestTimings
 from headway.wire.usage import Usage
 
 
@@ -39,11 +41,11 @@ class TemplateFields(Body):
 
 
 class ChatBody(TemplateFields, GenerationBody):
-    messages: Annotated[list[dict[str, Any]], Field(min_length=1)]
+    messages: Messages
     max_completion_tokens: Whole | None = None
     max_tokens: Whole | None = None
     logprobs: bool = False
-    top_logprobs: Annotated[Whole, Field(ge=-1)] | None = None
+    top_logprobs: FromMinusOne | None = None
     echo: bool = False
     add_special_tokens: bool = False
     tool_choice: str | dict[str, Any] | None = None
@@ -110,4 +112,4 @@ class ChatAnswer(TypedDict):
     prompt_text: str | None
     kv_transfer_params: None
     ec_transfer_params: None
-    metrics: None
+    metrics: RequestTimings | None

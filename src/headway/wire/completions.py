@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from headway.wire.fields import Whole
+from headway.wire.fields import FromMinusOne, Whole
 from headway.wire.generation_body import GenerationBody
 from headway.wire.prompt_field import PromptField
+from headway.wire.timings import RequestTimings
 from headway.wire.usage import Usage
 
 
 class CompletionBody(GenerationBody):
     prompt: PromptField
     max_tokens: Whole = 16
-    logprobs: Annotated[Whole, Field(ge=-1)] | None = None
+    logprobs: FromMinusOne | None = None
     echo: bool = False
     add_special_tokens: bool = True
 
@@ -62,4 +63,4 @@ class CompletionAnswer(TypedDict):
     usage: Usage
     kv_transfer_params: None
     ec_transfer_params: None
-    metrics: None
+    metrics: RequestTimings | None

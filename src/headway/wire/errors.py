@@ -35,6 +35,8 @@ SHAPES: Mapping[str, Shape] = {
     "not_built": Shape(400, "BadRequestError"),
     "body_too_large": Shape(413, "Request Entity Too Large"),
     "body_too_deep": Shape(400, "Bad Request"),
+    "head_too_large": Shape(400, "Bad Request"),
+    "request_timeout": Shape(408, "Request Timeout"),
     "unauthorized": Shape(401, "Unauthorized"),
     # what was asked for is not here
     "not_found": Shape(404, "NotFoundError"),
@@ -46,8 +48,11 @@ SHAPES: Mapping[str, Shape] = {
     "loading": Shape(503, "ServiceUnavailableError"),
     "queue_full": Shape(503, "Service Unavailable"),
     "shutting_down": Shape(503, "ServiceUnavailableError"),
+    "deadline_exceeded": Shape(504, "DeadlineExceededError"),
+    "too_many_connections": Shape(503, "Service Unavailable"),
     # our side broke
     "step_failed": Shape(500, "InternalServerError"),
+    "logits_processor_failed": Shape(500, "InternalServerError"),
     "engine_dead": Shape(500, "InternalServerError"),
     "internal_error": Shape(500, "InternalServerError"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 
 def _whole(value: Any) -> Any:
@@ -20,9 +20,19 @@ def _token_map(value: Any) -> Any:
 
 
 Whole = Annotated[int, BeforeValidator(_whole)]
+FromMinusOne = Annotated[int, Field(ge=-1), BeforeValidator(_whole)]
+FromOne = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
 Number = float  # strict mode: integers are taken, booleans and strings are not
-TokenId = Annotated[Whole, Field(description="a token id of the model's vocabulary")]
-TokenBias = Annotated[dict[int, Number], BeforeValidator(_token_map)]
+TokenId = Annotated[
+    Whole, Field(description="a token id of the model's vocabulary", json_schema_extra={"minimum": 0})
+]
+_BIAS = {"type": "object", "additionalProperties": {"type": "number", "minimum": -100, "maximum": 100}, "propertyNames": {"pattern": "^[0-9]+$"}}
+TokenBias = Annotated[dict[int, Number], BeforeValidator(_token_map), WithJsonSchema(_BIAS)]
+
+
+def told(**limits: float) -> Any:
+    """Limits for the API description only; whoever uses the value checks it."""
+    return Field(json_schema_extra=dict(limits))
 
 
 class Body(BaseModel):

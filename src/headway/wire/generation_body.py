@@ -7,8 +7,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from headway.wire.fields import Body, Number, TokenBias, TokenId, Whole
+from headway.wire.fields import Body, FromMinusOne, FromOne, Number, TokenBias, TokenId, Whole, told
 
+_Plain = str | Whole | Number | bool
+ExtraArgument = _Plain | list[_Plain]
 CacheSalt = Annotated[str, Field(min_length=1, max_length=1024)]
 
 
@@ -22,32 +24,37 @@ class GenerationBody(Body):
 
     model: str | None = None
     # sampling; None = the model's own default
-    temperature: Number | None = None
-    top_p: Number | None = None
-    top_k: Whole | None = None
-    min_p: Number | None = None
-    repetition_penalty: Number | None = None
-    presence_penalty: Number = 0.0
-    frequency_penalty: Number = 0.0
+    temperature: Annotated[Number, told(minimum=0, maximum=2)] | None = None
+    top_p: Annotated[Number, told(exclusiveMinimum=0, maximum=1)] | None = None
+    top_k: Annotated[Whole, told(minimum=-1)] | None = None
+    min_p: Annotated[Number, told(minimum=0, maximum=1)] | None = None
+    repetition_penalty: Annotated[Number, told(exclusiveMinimum=0)] | None = None
+    presence_penalty: Annotated[Number, told(minimum=-2, maximum=2)] = 0.0
+    frequency_penalty: Annotated[Number, told(minimum=-2, maximum=2)] = 0.0
     seed: Whole | None = None
-    n: Whole = 1
+    n: Annotated[Whole, told(minimum=1)] = 1
+    use_beam_search: bool = False  # with n = width of the beam
+    length_penalty: Number = 1.0
     logit_bias: TokenBias | None = None
     allowed_token_ids: list[TokenId] | None = None
-    bad_words: list[str] = Field(default_factory=list)
+    bad_words: list[Annotated[str, told(minLength=1)]] = Field(default_factory=list)
+    vllm_xargs: dict[str, ExtraArgument] = Field(default_factory=dict)  # for logits processors
     # where it ends
-    stop: str | list[str] | None = None
+    stop: (
+        Annotated[str, told(minLength=1)] | Annotated[list[Annotated[str, told(minLength=1)]], told(maxItems=4)] | None
+    ) = None
     stop_token_ids: list[TokenId] = Field(default_factory=list)
     include_stop_str_in_output: bool = False
     ignore_eos: bool = False
-    min_tokens: Whole = 0
+    min_tokens: Annotated[Whole, told(minimum=0)] = 0
     # the prompt
-    truncate_prompt_tokens: Annotated[Whole, Field(ge=-1)] | None = None
+    truncate_prompt_tokens: FromMinusOne | None = None
     truncation_side: Literal["left", "right"] = "left"
-    prompt_logprobs: Annotated[Whole, Field(ge=-1)] | None = None
+    prompt_logprobs: FromMinusOne | None = None
     # the answer
     stream: bool = False
     stream_options: StreamOptions | None = None
-    stream_interval: Annotated[Whole, Field(ge=1)] | None = None
+    stream_interval: FromOne | None = None
     skip_special_tokens: bool = True
     spaces_between_special_tokens: bool = True
     return_token_ids: bool = False

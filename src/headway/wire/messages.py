@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
+from pydantic import Field, WithJsonSchema
 
 from headway.errors import RequestError
 
@@ -16,6 +17,39 @@ _MEDIA_PARTS = {
     "audio_url": "audio", "input_audio": "audio", "video_url": "video", "video": "video", "file": "files", "input_file": "files",
 }  # fmt: skip
 _PART_BORDER = "\n"  # as vLLM joins the text parts of one message
+_SCHEMA = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "required": ["role"],
+        "properties": {
+            "role": {"enum": list(ROLES)},
+            "content": {
+                "anyOf": [
+                    {"type": "string"},
+                    {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["type", "text"],
+                            "properties": {"type": {"enum": ["text"]}, "text": {"type": "string"}},
+                        },
+                    },
+                    {"type": "null"},
+                ]
+            },
+            "name": {"type": "string"},
+            "tool_call_id": {"type": "string"},
+            "tool_calls": {
+                "type": "array",
+                "items": {"type": "object", "required": ["function"], "properties": {"function": {"type": "object"}}},
+            },
+        },
+    },
+}
+# What is in them is checked by `plain_messages`, which names the message and the part.
+Messages = Annotated[list[dict[str, Any]], Field(min_length=1), WithJsonSchema(_SCHEMA)]
 
 
 def plain_messages(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

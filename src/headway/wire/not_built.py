@@ -36,16 +36,16 @@ COMMON = (
     NotBuiltField(
         "response_format", _GRAMMAR, lambda v, _: v == {"type": "text"}, 'Leave it out or send {"type": "text"}.'
     ),
-    NotBuiltField("use_beam_search", "beam search"),
-    NotBuiltField("length_penalty", "beam search", lambda v, _: v == 1),
     NotBuiltField(
         "best_of", "sampling more sequences than are returned", lambda v, f: v == (f.get("n") or 1), "Use n."
     ),
     NotBuiltField("prompt_embeds", "prompts given as embeddings"),
     NotBuiltField("logprob_token_ids", "log-probabilities of chosen tokens"),
-    NotBuiltField("logits_processors", "logits processors"),
+    NotBuiltField(
+        "logits_processors", "logits processors that come with a request", fix="Load them with --logits-processors and "
+        "pass their arguments in vllm_xargs.",
+    ),
     NotBuiltField("kv_transfer_params", "moving KV cache between servers"),
-    NotBuiltField("vllm_xargs", "extra arguments for plug-ins"),
     NotBuiltField("repetition_detection", "stopping at repetitions"),
     NotBuiltField("thinking_token_budget", "thinking budgets"),
     NotBuiltField("return_token_offsets", "offsets of tokens"),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from headway.wire.chat import TemplateFields
 from headway.wire.fields import Body, TokenId
+from headway.wire.messages import Messages
 
 
 class TokenizeBody(TemplateFields):
@@ -17,7 +18,7 @@ class TokenizeBody(TemplateFields):
 
     model: str | None = None
     prompt: str | None = None
-    messages: Annotated[list[dict[str, Any]], Field(min_length=1)] | None = None
+    messages: Messages | None = None
     add_special_tokens: bool | None = None
     return_token_strs: bool = False
 

@@ -1,0 +1,31 @@
+"""Whether a model can be run, and by what: for people who ask before they load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from headway.artifacts.card import ModelCard
+from headway.artifacts.quantization_claim import check_claim
+from headway.errors import HeadwayError
+from headway.models.native import NativePlan
+from headway.models.plan import plan_model
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`why` and `reason` (a stable word) are None unless it is refused."""
+
+    by: Literal["native", "fallback", "refused"]
+    why: str | None = None
+    reason: str | None = None
+
+
+def verdict(card: ModelCard) -> Verdict:
+    """What `load_model` would do with the card, without reading weights."""
+    try:
+        check_claim(card)
+        plan = plan_model(card, card.context_length or 1)
+    except HeadwayError as error:
+        return Verdict("refused", error.message, error.reason)
+    return Verdict("native" if isinstance(plan, NativePlan) else "fallback")

@@ -1,0 +1,31 @@
+"""Answers of the routes that operators and balancers use."""
+
+from __future__ import annotations
+
+from typing import NotRequired
+
+from typing_extensions import TypedDict
+
+
+class HealthAnswer(TypedDict):
+    """`status`: ok, loading, stalled, stopping, dead or stopped; the rest as far as it is known in that state."""
+
+    status: str
+    stage: NotRequired[str]
+    progress: NotRequired[float]
+    reason: NotRequired[str]
+    message: NotRequired[str]
+    steps: NotRequired[int]
+    still_seconds: NotRequired[float]
+    running: NotRequired[int]
+    waiting: NotRequired[int]
+
+
+class VersionAnswer(TypedDict):
+    version: str
+
+
+class LoadAnswer(TypedDict):
+    """API requests in flight."""
+
+    server_load: int
