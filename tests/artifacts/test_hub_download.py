@@ -142,9 +142,9 @@ def test_what_is_not_what_the_hub_promised_is_refused_and_not_kept(
         nonlocal most
         most = max(most, done)
 
-    with serving(hub({**files, SHARD: content}, listed={SHARD: right}, hashes=hashes), monkeypatch):
-        with pytest.raises(ArtifactError) as caught:
-            inspect(REPO, progress=progress)
+    answers = hub({**files, SHARD: content}, listed={SHARD: right}, hashes=hashes)
+    with serving(answers, monkeypatch), pytest.raises(ArtifactError) as caught:
+        inspect(REPO, progress=progress)
     assert caught.value.reason == "hash_mismatch"
     for part in (SHARD, f"{len(right)} bytes", "proxy", *([blob_name(SHARD, right)] if hashes == "all" else [])):
         assert part in caught.value.message

@@ -124,6 +124,8 @@ def test_c13_a_matrix_larger_than_the_vocabulary_never_yields_its_padding(folder
     known = llm._engine.tokenizer.vocab_size
     assert known < 1_000
     for params in ({}, {"temperature": 1.0, "seed": 1}, {"temperature": 2.0, "top_p": 0.9, "seed": 2}):
-        assert max(answer(llm, **params, logprobs=3).outputs[0].token_ids) < known
+        output = answer(llm, **params, logprobs=3).outputs[0]
+        assert max(output.token_ids) < known
+        assert max(token for position in output.logprobs for token in position) < known  # nor do beams get to see it
     with pytest.raises(RequestError):  # no such token exists
         llm.generate({"prompt_token_ids": [20_000]}, SamplingParams(max_tokens=1), use_tqdm=False)

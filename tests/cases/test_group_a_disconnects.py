@@ -40,6 +40,23 @@ def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR or record.exc_info]
 
 
+@pytest.fixture
+def lines() -> Iterator[list[str]]:
+    """What the server logs about requests, whatever became of the root logger."""
+    found: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
+    loggers = [logging.getLogger(name) for name in ("uvicorn.access", "headway.server.error_handlers")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+    yield found
+    for logger, level in zip(loggers, before, strict=True):
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
 class Client:
     """A bare connection that has sent one request."""
 
@@ -97,7 +114,7 @@ def test_a15_after_three_chunks_of_a_stream(server: CaseServer, model: ScriptedM
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("n", [1, 3])
 def test_a15_while_it_runs_at_most_one_more_step(
-    server: CaseServer, model: ScriptedModel, path: str, stream: bool, n: int
+    server: CaseServer, model: ScriptedModel, path: str, stream: bool, n: int, lines: list[str]
 ) -> None:
     """The step that computes while the client leaves ends; the next one does not have the request in it."""
     before = aborted(server)
@@ -115,6 +132,7 @@ def test_a15_while_it_runs_at_most_one_more_step(
     model.gate.set()
     server.until_empty()
     assert model.passes <= passes + 1
+    assert len([line for line in lines if path in line]) == 1  # one line tells of it
     assert aborted(server) == before + n
 
 

@@ -13,9 +13,10 @@ from headway import LLM, SamplingParams
 from headway.engine.admission import admit
 from headway.engine.batch_invariance import arithmetic
 from headway.engine.outputs import OutputKind, RequestOutput
-from headway.errors import ConfigError
+from headway.errors import ConfigError, NotBuiltError
 from headway.kernels.torch_backend import TORCH
-from tests.engine.tiny_folder import complete_tiny_model
+from tests.engine.tiny_folder import complete_tiny_model, write_byte_tokenizer
+from tests.models.fallback_models import fallback_model
 from tests.models.tiny_models import CONFIGS
 
 PROMPTS, TOKENS = 20, 32
@@ -125,3 +126,11 @@ def test_the_variable_asks_as_the_flag_does(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("VLLM_BATCH_INVARIANT", "yes")
     with pytest.raises(ConfigError, match="must be 0 or 1"):
         arithmetic(False)
+
+
+def test_models_whose_layers_are_not_ours_promise_nothing(root: Path) -> None:
+    model = fallback_model("gemma", root)
+    write_byte_tokenizer(model.folder)
+    with pytest.raises(NotBuiltError, match="batch-invariant") as caught:
+        LLM(model.folder, dtype="float32", max_model_len=64, kv_cache_memory_bytes=8 << 20, batch_invariant=True)
+    assert caught.value.param == "batch_invariant"

@@ -22,7 +22,7 @@ TEXT = "The quick brown fox jumps over the lazy dog. "
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one step: calls of Python and C functions, torch operators, numbers that these read."""
+    """Calls of Python and C functions in one step; torch operators, and numbers that these read, in the next."""
 
     calls: int
     operators: int
@@ -47,12 +47,13 @@ def cost_of_step(world: ScriptedCore) -> Cost:
         nonlocal calls
         calls += event in ("call", "c_call")
 
+    sys.setprofile(count)
+    try:
+        world.core.step()
+    finally:
+        sys.setprofile(None)
     with CountedElements() as counted:
-        sys.setprofile(count)
-        try:
-            world.core.step()
-        finally:
-            sys.setprofile(None)
+        world.core.step()
     return Cost(calls, counted.operators, counted.elements)
 
 
@@ -70,7 +71,7 @@ def grown(requests: int, **params: Any) -> tuple[Cost, Cost]:
     for target in (EARLY, LATE):
         while world.core.steps < target:
             world.core.step()
-        windows = [cost_of_step(world) for _ in range(16)]  # a block is begun every 16 tokens
+        windows = [cost_of_step(world) for _ in range(16)]  # 32 steps: a block is begun every 16 tokens
         costs.append(Cost(*(sum(getattr(c, field) for c in windows) for field in ("calls", "operators", "elements"))))
     return costs[0], costs[1]
 
@@ -86,9 +87,9 @@ CASES = [
 @pytest.mark.timeout(600)
 def test_b11_a_late_step_costs_what_an_early_one_costs(requests: int, penalties: dict[str, float]) -> None:
     early, late = grown(requests, **penalties)
-    assert late.calls <= 1.5 * early.calls
-    assert late.operators <= 1.5 * early.operators
-    assert late.elements <= 1.5 * early.elements
+    assert late.calls <= 1.1 * early.calls
+    assert late.operators <= 1.1 * early.operators
+    assert late.elements <= 1.1 * early.elements
 
 
 def test_b11_penalties_cost_a_fixed_amount_for_each_sequence_of_the_batch() -> None:

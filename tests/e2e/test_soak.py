@@ -80,7 +80,8 @@ def until_at_rest(served: Served) -> None:
 @pytest.mark.e2e
 @pytest.mark.timeout(1200)
 def test_two_minutes_of_everything(tmp_path: Path) -> None:
-    with serve(tmp_path, "--kv-cache-memory-bytes", str(CACHE_BYTES), "--disable-uvicorn-access-log") as served:
+    flags = ("--kv-cache-memory-bytes", str(CACHE_BYTES), "--max-model-len", "2048", "--disable-uvicorn-access-log")
+    with serve(tmp_path, *flags) as served:
         expected = {prompt: alone(served, prompt) for prompt in FIXED}
         assert expected["The capital of France is"].startswith(" Paris")
         fill_cache(served)

@@ -61,7 +61,7 @@ SERVES = [
     Line("python -m vllm.entrypoints.openai.api_server --model MODEL"),
 ]
 REFUSED = [
-    Line("vllm serve MODEL --quantization awq # 4x memory reduction", ("--quantization awq", "unquantized"), 1),
+    Line("vllm serve MODEL --quantization awq # 4x memory reduction", ("--quantization awq", "not quantized"), 1),
     Line("vllm serve MODEL --quantization awq --dtype float16", ("--quantization awq",), 1),
     Line(
         "vllm serve TheBloke/Llama-2-70B-AWQ \\\n  --quantization awq \\\n  --tensor-parallel-size 1 \\\n  --gpu-memory-utilization 0.95 \\\n"

@@ -19,7 +19,7 @@ from headway.errors import ContextLengthError, RequestError
 from tests.engine.tiny_folder import complete_tiny_model
 from tests.models.tiny_models import TinyModel
 
-VOCAB, EOS = 4, 0
+VOCAB, EOS = 6, 0
 PROMPT = [1, 2]
 
 
@@ -54,7 +54,7 @@ def score(tokens: tuple[int, ...], seed: int, penalty: float) -> float:
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10_000), rounds=st.integers(1, 4), penalty=st.sampled_from((0.0, 0.5, 1.0, 2.0, -1.0)), ignore=st.booleans())
+@given(seed=st.integers(0, 10_000), rounds=st.integers(1, 3), penalty=st.sampled_from((0.0, 0.5, 1.0, 2.0, -1.0)), ignore=st.booleans())
 def test_a_beam_as_wide_as_the_tree_finds_the_best_of_all_sequences(seed: int, rounds: int, penalty: float, ignore: bool) -> None:
     whole = list(itertools.product(range(VOCAB), repeat=rounds))
     if ignore:
@@ -83,7 +83,7 @@ def reference(seed: int, width: int, rounds: int, penalty: float) -> list[tuple[
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 10_000), width=st.integers(1, 5), rounds=st.integers(1, 8), penalty=st.sampled_from((0.0, 1.0, 3.0)))
+@given(seed=st.integers(0, 10_000), width=st.integers(1, 4), rounds=st.integers(1, 7), penalty=st.sampled_from((-3.0, 0.0, 1.0, 3.0)))
 def test_narrow_beams_equal_the_reference(seed: int, width: int, rounds: int, penalty: float) -> None:
     found = search(seed, BeamSearchParams(width, rounds, length_penalty=penalty))
     assert [tuple(b.tokens[2:]) for b in found] == reference(seed, width, rounds, penalty)

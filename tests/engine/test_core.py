@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -331,6 +332,7 @@ def test_of_many_sequences_only_so_many_exist_as_a_step_may_hold() -> None:
     world = ScriptedCore(say("abcdef"), max_num_seqs=4)
     request = world.add("many", "p" * 30, n=50, temperature=0.01, seed=7, max_tokens=3, ignore_eos=True)
     assert len(request.sequences) == 4
+    assert [len(s.hashes) for s in request.sequences] == [30 // 4] * 4
     world.add("other", max_tokens=3)
     most = 0
     outputs = []
@@ -358,3 +360,26 @@ def test_abort_ends_sequences_that_do_not_exist_yet() -> None:
     assert output.finished
     world.check_empty()
     assert world.steps[-1].waiting == 0
+
+
+def test_a_second_try_counts_no_token_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first try fails after the penalties have counted its tokens."""
+
+    def run(broken: bool) -> dict[str, list[int]]:
+        world = ScriptedCore(lambda s: 5)
+        for name in ("a", "b"):
+            world.add(name, max_tokens=8, ignore_eos=True, frequency_penalty=2.0, presence_penalty=2.0, logprobs=0)
+        original = world.core.sampler._logprobs
+        if broken:
+
+            def logprobs(rows: Any, batch: Any, tokens: Any) -> Any:
+                if len(batch.sequences) > 1:
+                    raise FloatingPointError("injected")
+                return original(rows, batch, tokens)
+
+            monkeypatch.setattr(world.core.sampler, "_logprobs", logprobs)
+        return {name: out[-1].outputs[0].token_ids for name, out in world.run().items()}
+
+    want = run(broken=False)
+    assert len(set(want["a"])) > 1, "the penalties never matter"
+    assert run(broken=True) == want

@@ -16,7 +16,7 @@ from headway.engine.core import Observers
 from headway.engine.outputs import OutputKind, RequestOutput
 from headway.telemetry.stats import StepStats
 from tests.engine.tiny_folder import complete_tiny_model
-from tests.models.tiny_models import CONFIGS, VARIANTS, TinyModel, tiny_model
+from tests.models.tiny_models import CONFIGS, VARIANTS, TinyModel
 
 COUNT = 20
 LENGTHS = (3, 17, 40, 90)  # below and above the window of 16 and the original rope limit of 32
@@ -117,7 +117,7 @@ def test_prompt_logprobs_equal_transformers(tiny: TinyModel) -> None:
 
 def test_a_short_text_leaves_keys_that_a_long_one_can_use(root: Path) -> None:
     """Rotations that change with the length of the text (longrope, beyond 128 here) are those of the longest text for all."""
-    model = tiny_model("phi3", root)
+    model = complete_tiny_model("phi3", root)
     llm = LLM(str(model.folder), **(BASE | {"max_model_len": 200}))
     text = [(k * 31) % 150 + 5 for k in range(140)]
     params = SamplingParams(temperature=0, max_tokens=COUNT, min_tokens=COUNT)
@@ -128,7 +128,7 @@ def test_a_short_text_leaves_keys_that_a_long_one_can_use(root: Path) -> None:
 
 
 def test_a_raising_forward_pass_spares_later_requests(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny_model("smollm", root)
+    model = complete_tiny_model("smollm", root)
     llm = LLM(str(model.folder), **BASE)
     runner = llm._engine.core.runner
     original: Callable[..., Any] = runner.model.logits
@@ -146,7 +146,7 @@ def test_a_raising_forward_pass_spares_later_requests(root: Path, monkeypatch: p
 
 
 def test_a_nan_ends_its_own_request_and_leaves_no_trace_in_the_cache(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny_model("smollm", root)
+    model = complete_tiny_model("smollm", root)
     llm = LLM(str(model.folder), **BASE)
     runner = llm._engine.core.runner
     core = llm._engine.core

@@ -13,6 +13,7 @@ from transformers import (
     Ernie4_5Config,
     Gemma3Config,
     Gemma3TextConfig,
+    Gemma4TextConfig,
     GemmaConfig,
     Glm4Config,
     HeliumConfig,
@@ -38,6 +39,15 @@ def _deepseek3() -> PreTrainedConfig:
     return DeepseekV3Config(
         **{**DEEP, "num_key_value_heads": 4}, q_lora_rank=24, kv_lora_rank=16, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16,
         moe_intermediate_size=32, n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1, first_k_dense_replace=1,
+    )  # fmt: skip
+
+
+def _gemma4() -> PreTrainedConfig:
+    """Layers with windows have four key heads of 16, the others two of 32; the last two share the keys of earlier ones."""
+    return Gemma4TextConfig(
+        **{**SIZES, "num_hidden_layers": 6, "head_dim": 16, "num_key_value_heads": 4}, global_head_dim=32, num_global_key_value_heads=2, attention_k_eq_v=True,
+        sliding_window=WINDOW, hidden_size_per_layer_input=16, vocab_size_per_layer_input=160, num_kv_shared_layers=2,
+        layer_types=["sliding_attention", "full_attention"] * 3,
     )  # fmt: skip
 
 
@@ -76,6 +86,7 @@ CONFIGS: dict[str, Callable[[], PreTrainedConfig]] = {
     "opt": lambda: OPTConfig(**DEEP, ffn_dim=96, word_embed_proj_dim=32),
     "deepseek3": _deepseek3,
     "gemma3_vision": _gemma3_vision,
+    "gemma4": _gemma4,
 }
 
 

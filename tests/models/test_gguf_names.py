@@ -11,7 +11,6 @@ import torch
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from headway.artifacts.inspect import inspect
-from headway.errors import NotBuiltError
 from headway.models.load import load_model
 from tests.models.runs import in_chunks
 from tests.models.tiny_gguf import ARCHITECTURES, write_gguf
@@ -45,12 +44,3 @@ def test_a_file_alone_is_enough(tiny: Callable[[str], TinyModel], name: str, tmp
     loaded = load_model(inspect(str(path)), torch.float32, context_length=SERVED)
     text = torch.randint(3, 160, (100,), generator=torch.Generator().manual_seed(0)).tolist()
     assert (in_chunks(loaded, text, 60) - model.logits(text)).abs().max() <= 1e-4
-
-
-def test_mixtral_in_a_gguf_file_is_refused(tiny: Callable[[str], TinyModel], tmp_path: Path) -> None:
-    path = tmp_path / "m.gguf"
-    write_gguf(tiny("llama"), path)
-    card = inspect(str(path))
-    mixtral = replace(card, architecture="MixtralForCausalLM")
-    with pytest.raises(NotBuiltError, match="MixtralForCausalLM in a GGUF file"):
-        load_model(mixtral, torch.float32)

@@ -22,6 +22,7 @@ class ByteTokenizer:
     special_ids = frozenset({BOS, EOS})
     vocab_size = VOCAB
     chat_template: str | None = "in Python"
+    chat_templates = {"named": "in Python"}  # noqa: RUF012 - nobody changes it
     special_tokens = {"eos_token": "<eos>"}  # noqa: RUF012 - nobody changes it
 
     def __init__(self, adds_bos: bool = False):

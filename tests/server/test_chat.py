@@ -115,7 +115,9 @@ def test_templates_of_requests_need_trust(make_api: Make) -> None:
     error(make_api().post(CHAT, body), 400, "chat_template_untrusted", "chat_template")
     api = make_api(trust_request_chat_template=True)
     assert api.post(CHAT, body).status_code == 200
-    assert api.engine.tokenizer.chat_kwargs["chat_template"] == "{{ 1 }}"
+    assert bytes(api.engine.seen[0][0]) == b"1"
+    assert api.post(CHAT, {**body, "chat_template": "named"}).status_code == 200  # one of the model's own
+    assert api.engine.tokenizer.chat_kwargs["chat_template"] == "named"
 
 
 def test_tools_are_shown_to_the_template_when_none_may_be_called(make_api: Make) -> None:

@@ -82,6 +82,10 @@ def test_a_broken_parent_begins_a_new_trace(monkeypatch: pytest.MonkeyPatch, bro
     assert (len(span.trace_id), span.parent_span_id) == (16, b"")
 
 
+def test_the_inner_requests_of_a_beam_search_are_no_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert spans_of(monkeypatch, replace(DONE, trace_headers=None)) == []
+
+
 def test_a_caller_that_is_not_sampled_costs_no_span(monkeypatch: pytest.MonkeyPatch) -> None:
     unsampled = {"traceparent": f"00-{TRACE}-{PARENT}-00"}
     assert spans_of(monkeypatch, replace(DONE, trace_headers=unsampled)) == []

@@ -125,6 +125,7 @@ def _server_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     for name, setting in (
         ("VLLM_HTTP_TIMEOUT_KEEP_ALIVE", "timeout_keep_alive"),
         ("VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS", "health_stall_seconds"),
+        ("VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT", "chat_template_render_timeout"),
     ):
         if seconds := environment.get(name):
             out[setting] = _number(name, seconds)

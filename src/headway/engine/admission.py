@@ -112,6 +112,11 @@ def _check_params(params: SamplingParams, limits: AdmissionLimits) -> None:
     for token, value in (params.logit_bias or {}).items():
         if not (math.isfinite(value) and abs(value) <= _BIAS_LIMIT):
             raise RequestError(f"logit_bias of token {token} must be in [-100, 100], got {value}", param="logit_bias")
+    asked = len(params.logprob_token_ids or ())
+    if 0 <= limits.max_logprobs < asked:
+        raise RequestError(
+            f"logprob_token_ids names {asked} tokens, this server gives at most {limits.max_logprobs} (--max-logprobs)", param="logprob_token_ids"
+        )
     vocab = limits.vocab_size
     allowed = vocab if limits.max_logprobs == -1 else min(limits.max_logprobs, vocab)
     for name in ("logprobs", "prompt_logprobs"):

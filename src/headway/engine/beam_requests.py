@@ -36,10 +36,13 @@ def round_requests(
     """One request for each open beam. What a beam shares with others, and with itself a round ago, is found in the prefix
     cache. --max-logprobs limits what callers see, not this."""
     own_limits = replace(limits, max_logprobs=-1)
-    return [
+    requests = [
         admit(f"{name}-{number}", beam.tokens, search.asking, own_limits, tokenizer, kv, priority=priority, cache_salt=cache_salt)
         for number, beam in enumerate(search.open)
     ]
+    for request in requests:
+        request.trace_headers = None  # a round is no request that somebody made
+    return requests
 
 
 def row_of(output: RequestOutput) -> PositionLogprobs:

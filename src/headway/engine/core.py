@@ -71,6 +71,8 @@ class EngineCore:
         if request.deadline is not None:
             heapq.heappush(self._deadlines, (request.deadline, request.id))
         if request.unborn:
+            first = request.sequences[0]
+            request.prompt_hashes = list(self.scheduler.kv.hashes(first.table, first.hashes, request.prompt_token_ids))
             self._growing[request.id] = stream
             self._grow()
 
@@ -82,7 +84,7 @@ class EngineCore:
             while request.unborn and stream.num_open < self.scheduler.limits.max_num_seqs and request.make_sequence:
                 sequence = request.make_sequence(len(request.sequences))
                 sequence.times.arrival = request.sequences[0].times.arrival
-                sequence.hashes = list(request.sequences[-1].hashes[: sequence.num_prompt // self.scheduler.kv.block_size])
+                sequence.hashes = list(request.prompt_hashes)
                 request.sequences.append(sequence)
                 request.unborn -= 1
                 stream.add_sequence(sequence)

@@ -59,9 +59,9 @@ class Sampler:
         batch = self._batch
         if batch is None or batch.sequences != sequences:
             batch = self._batch = SamplingBatch.of(sequences, self.vocab_size)
-        raw = logits[batch.logprob_rows] if batch.logprob_rows and self.mode.startswith("raw") else None
         if self.known_tokens < self.vocab_size:
             logits[:, self.known_tokens :] = float("-inf")
+        raw = logits[batch.logprob_rows] if batch.logprob_rows and self.mode.startswith("raw") else None
         restrict(logits, batch)
         wrong: dict[int, str | None] = {}
         if self._processors is not None:

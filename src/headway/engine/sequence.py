@@ -44,9 +44,10 @@ class Request:
     prompt: str | None = None
     priority: int = 0
     cache_salt: str | None = None
-    trace_headers: Mapping[str, str] = field(default_factory=dict)  # of the caller, for the span of the request
+    trace_headers: Mapping[str, str] | None = field(default_factory=dict)  # of the caller; None = no span of its own
     sequences: list[Sequence] = field(default_factory=list)
     unborn: int = 0
+    prompt_hashes: list[BlockHash] = field(default_factory=list)  # of the full blocks of the prompt, made once for all
     make_sequence: Callable[[int], Sequence] | None = None  # by index
     first_order: int = 0  # place of sequence 0 in the order of arrival; the others follow
     deadline: float | None = None  # on the core's clock; a request that is not done by then is ended

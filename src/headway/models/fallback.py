@@ -18,6 +18,7 @@ from headway.artifacts.card import ModelCard
 from headway.errors import NotBuiltError
 from headway.kernels.huge_pages import use_huge_pages
 from headway.kernels.interface import Kernels
+from headway.kernels.invariant_backend import INVARIANT
 from headway.models import fallback_attention
 from headway.models.causal_lm import CausalLM
 from headway.models.fallback_check import check_fallback
@@ -46,7 +47,13 @@ class FallbackPlan:
     parameters: int
 
     def load(self, dtype: torch.dtype, kernels: Kernels, progress: Progress) -> CausalLM:
-        """Raises ArtifactError (`unsupported_architecture`, `missing_tensor`, `tensor_shape`, `weights_unreadable`)."""
+        """Raises ArtifactError (`unsupported_architecture`, `missing_tensor`, `tensor_shape`, `weights_unreadable`), NotBuiltError for
+        kernels that promise more than transformers' own layers can keep."""
+        if kernels is INVARIANT:
+            raise NotBuiltError(
+                f"--batch-invariant is not built for {self.chosen.architecture}, whose layers are those of transformers (the fallback)",
+                param="batch_invariant", fix="Leave it out, or use a model that Headway runs natively.",
+            )  # fmt: skip
         _log.warning(
             "%s is run by transformers (the fallback), which is slower than a native implementation", self.chosen.architecture
         )

@@ -68,7 +68,7 @@ class AttentionNeeds:
 
 def mark(window: int | str | None, device: torch.device | str = "cpu") -> torch.Tensor:
     """Stands for the mask of causal attention with this window; a text says why there is no such mask. A model that
-    computes with it loses the mark."""
+    computes with it, other than taking slices, loses the mark."""
     made = torch.zeros(1, 1, 1, 1, device=device)
     made.window = window  # type: ignore[attr-defined]
     return made
@@ -120,7 +120,8 @@ class _Recorder:
         self._check_options(options)
         if query.dim() != 4 or query.shape[0] != 1 or key.shape[:3] != value.shape[:3] or key.shape[2] != query.shape[2]:
             raise refusal(self.name, "it attends to more than the tokens that it is given (a cache of its own, or another input)")
-        window = getattr(mask, "window", "it changes the attention mask, or attends without one")
+        root = mask if mask is None or mask._base is None else mask._base  # a slice of a mask is the mask of these tokens
+        window = getattr(root, "window", "it changes the attention mask, or attends without one")
         if isinstance(window, str):  # masks that no layer uses may be anything
             raise refusal(self.name, window)
         heads, kv_heads = query.shape[1], key.shape[1]

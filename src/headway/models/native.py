@@ -8,7 +8,6 @@ import torch
 
 from headway.artifacts.card import ModelCard
 from headway.errors import NotBuiltError
-from headway.errors import NotBuiltError
 from headway.kernels.huge_pages import use_huge_pages
 from headway.kernels.interface import Kernels
 from headway.models.causal_lm import CausalLM
@@ -62,10 +61,6 @@ def placed_weights(card: ModelCard, context_length: int) -> tuple[DecoderConfig,
         )
     config = declared.configure(card.config, context_length)
     table = spelled(declared.gguf if card.format == "gguf" else declared.safetensors, card.tensors)
-    if not table:
-        raise NotBuiltError(
-            f"{card.architecture} in a GGUF file", param="model", fix="Use the model's safetensors checkpoint."
-        )
     return config, tuple(place(_rules(card, config, table), config))
 
 

@@ -10,8 +10,9 @@ from headway.engine.sampling_params import SamplingParams
 from headway.server.answer_head import answer_head
 from headway.server.beam_search import beam_params, shown_params
 from headway.server.chat_answer import ChatWriter
-from headway.server.chat_prompt import characters, rendered
+from headway.server.chat_prompt import effort, rendered
 from headway.server.intake import read_body
+from headway.server.logprob_volume import check_volume
 from headway.server.merged_outputs import EngineRequest
 from headway.server.prompt_tokens import PromptTokens, off_loop, prompt_from_text
 from headway.server.request_ids import engine_id
@@ -29,7 +30,10 @@ async def create_chat_completion(request: Request) -> Response:
     state.model_named(body.model)
     beams = _beams(state, body)
     params = _params(state, body) if beams is None else shown_params(body, _logprobs(body))
-    prompt = await off_loop(characters(body.messages), lambda: _tokens(state, body))
+    prompt = await off_loop(effort(body.messages, body), lambda: _tokens(state, body))
+    name = "top_logprobs" if body.prompt_logprobs is None else "prompt_logprobs"
+    new = min(body.wanted_tokens or state.engine.max_model_len, state.engine.max_model_len)
+    check_volume(state.engine, name, len(prompt.ids), body.prompt_logprobs, new, _logprobs(body), body.n)
     head = answer_head(state, request, body, "chatcmpl", [prompt])
     writer = ChatWriter(state, body, head, prompt)
     engine_request = EngineRequest(

@@ -119,7 +119,7 @@ class ChatWriter:
         if not self._body.logprobs:
             return None
         return chat_logprobs(
-            self._head.names, sequence.token_ids, sequence.logprobs or [], self._body.top_logprobs or 0
+            self._head.names, sequence.token_ids, sequence.logprobs or [], self._body.top_logprobs or 0, self._body.logprob_token_ids
         )
 
     def _running_usage(self) -> bytes | None:

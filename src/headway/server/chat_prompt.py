@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from headway.errors import RequestError
+from headway.server.foreign_template import render_foreign
+from headway.server.prompt_tokens import LONG_TEXT
 from headway.server.state import ServerState
 from headway.wire.chat import TemplateFields
 from headway.wire.messages import plain_messages
@@ -24,7 +26,20 @@ def rendered(state: ServerState, messages: Sequence[dict[str, Any]], body: Templ
     kwargs = dict(state.settings.default_chat_template_kwargs) | dict(template_variables(body.chat_template_kwargs))
     if body.reasoning_effort is not None:
         kwargs.setdefault("reasoning_effort", body.reasoning_effort)
-    return state.engine.tokenizer.render_chat(
+    tokenizer = state.engine.tokenizer
+    if body.chat_template is not None and body.chat_template not in tokenizer.chat_templates:
+        return render_foreign(
+            state.settings.chat_template_render_timeout,
+            template=body.chat_template,
+            messages=plain_messages(messages),
+            special_tokens=dict(tokenizer.special_tokens),
+            add_generation_prompt=body.opens_answer,
+            continue_final_message=body.continue_final_message,
+            tools=body.tools if with_tools else None,
+            documents=body.documents,
+            variables=kwargs,
+        )
+    return tokenizer.render_chat(
         plain_messages(messages),
         add_generation_prompt=body.opens_answer,
         continue_final_message=body.continue_final_message,
@@ -35,6 +50,6 @@ def rendered(state: ServerState, messages: Sequence[dict[str, Any]], body: Templ
     )
 
 
-def characters(messages: Sequence[dict[str, Any]]) -> int:
-    """About how much text there is to render."""
-    return sum(len(str(message.get("content", ""))) for message in messages)
+def effort(messages: Sequence[dict[str, Any]], body: TemplateFields) -> int:
+    """About how many characters there are to render; a template that must be rendered elsewhere counts as a long text."""
+    return sum(len(str(message.get("content", ""))) for message in messages) + (LONG_TEXT if body.chat_template else 0)

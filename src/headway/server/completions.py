@@ -12,6 +12,7 @@ from headway.server.answer_head import answer_head
 from headway.server.beam_search import beam_params, shown_params
 from headway.server.completion_answer import CompletionWriter
 from headway.server.intake import read_body
+from headway.server.logprob_volume import check_volume
 from headway.server.merged_outputs import EngineRequest
 from headway.server.prompt_tokens import PromptTokens, off_loop, prompt_from_text, truncated
 from headway.server.request_ids import engine_id
@@ -31,6 +32,7 @@ async def create_completion(request: Request) -> Response:
     params = _params(state, body) if beams is None else shown_params(body, body.logprobs)
     characters = sum(len(p) for p in body.prompt if isinstance(p, str))
     prompts = await off_loop(characters, lambda: [_tokens(state, prompt, body) for prompt in body.prompt])
+    _check_volume(state, body, prompts)
     head = answer_head(state, request, body, "cmpl", prompts)
     writer = CompletionWriter(state, body, head, prompts)
     engine_requests = [
@@ -60,6 +62,13 @@ def _params(state: ServerState, body: CompletionBody) -> SamplingParams:
         prompt_logprobs=body.logprobs if body.echo and body.prompt_logprobs is None else body.prompt_logprobs,
         stream_interval=state.settings.stream_interval,
     )
+
+
+def _check_volume(state: ServerState, body: CompletionBody, prompts: list[PromptTokens]) -> None:
+    of_prompt = body.logprobs if body.echo and body.prompt_logprobs is None else body.prompt_logprobs
+    name = "logprobs" if body.prompt_logprobs is None else "prompt_logprobs"
+    new = len(prompts) * min(body.max_tokens, state.engine.max_model_len)
+    check_volume(state.engine, name, sum(len(p.ids) for p in prompts), of_prompt, new, body.logprobs, body.n)
 
 
 def _tokens(state: ServerState, prompt: str | list[int], body: CompletionBody) -> PromptTokens:

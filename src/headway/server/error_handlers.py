@@ -66,7 +66,8 @@ async def _framework(request: Request, error: Exception) -> Response:
 
 
 async def _left(request: Request, error: Exception) -> Response:
-    """The client left, while its body was read or before its answer: nobody reads this."""
+    """The client left, while its body was read or before its answer: nobody reads this, and uvicorn logs no line."""
+    _log.info("%s %s: the client left before its answer", request.method[:20], request.url.path[:200])
     return Response(status_code=_CLIENT_LEFT)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headway.engine.flag import Flag
 
 F, L = "Frontend", "Logs and metrics"
-BREADTH, DEPTH, DISTRIBUTED = "Engine breadth", "Engine depth", "Distributed"
+DEPTH, DISTRIBUTED = "Engine depth", "Distributed"
 
 SERVER_FLAGS: tuple[Flag, ...] = (
     Flag("host", "text", "127.0.0.1", "Address to listen on; 0.0.0.0 or :: = all interfaces.", F),
@@ -34,7 +34,7 @@ SERVER_FLAGS: tuple[Flag, ...] = (
     Flag("response-role", "text", "assistant", "Role of answers in chats.", F),
     Flag("chat-template", "text", None, "File with a chat template, or the template itself, instead of the model's.", F),
     Flag("default-chat-template-kwargs", "json", {}, "Variables for the chat template that requests may replace.", F),
-    Flag("trust-request-chat-template", "bool", False, "Requests may bring their own chat_template. For trusted clients: the sandbox runs no code of theirs, but a template can use up time and memory.", F),
+    Flag("trust-request-chat-template", "bool", False, "Requests may bring their own chat_template, rendered in a process of its own within 30 s (VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT) and 1 GiB.", F),
     Flag("exclude-tools-when-tool-choice-none", "bool", False, "Do not show tools to the template when tool_choice is none.", F),
     Flag("return-tokens-as-token-ids", "bool", False, "Log-probabilities name tokens as token_id:N.", F),
     Flag("enable-prompt-tokens-details", "bool", False, "usage tells how many prompt tokens came from the cache.", F),

@@ -74,15 +74,17 @@ def joined(first: CompletionLogprobs, then: CompletionLogprobs) -> CompletionLog
 
 
 def chat_logprobs(
-    names: TokenNames, token_ids: Sequence[int], rows: Sequence[PositionLogprobs], top: int
+    names: TokenNames, token_ids: Sequence[int], rows: Sequence[PositionLogprobs], top: int, always: Sequence[int] = ()
 ) -> ChatLogprobs:
-    """`top` alternatives for each token, best first; -1 = all that the engine gave, 0 = none."""
-    return {"content": [_chat_entry(names, token_id, row, top) for token_id, row in zip(token_ids, rows, strict=True)]}
+    """`top` alternatives for each token, best first, and the tokens of `always`; -1 = all that the engine gave, 0 = none."""
+    kept = frozenset(always)
+    return {"content": [_chat_entry(names, token_id, row, top, kept) for token_id, row in zip(token_ids, rows, strict=True)]}
 
 
-def _chat_entry(names: TokenNames, token_id: int, row: PositionLogprobs, top: int) -> TokenLogprob:
+def _chat_entry(names: TokenNames, token_id: int, row: PositionLogprobs, top: int, always: frozenset[int]) -> TokenLogprob:
     ranked = sorted(row.items(), key=_by_probability)
-    alternatives = [_chat_top(names, i, entry) for i, entry in (ranked if top < 0 else ranked[:top])]
+    shown = ranked if top < 0 else [*ranked[:top], *(item for item in ranked[top:] if item[0] in always)]
+    alternatives = [_chat_top(names, i, entry) for i, entry in shown]
     return {**_chat_top(names, token_id, row[token_id]), "top_logprobs": alternatives}
 
 

@@ -26,7 +26,7 @@ class PromptTokens:
 
 async def off_loop(characters: int, work: Callable[[], T]) -> T:
     """Run `work` on `characters` of text here, or on another thread when that would hold up other requests."""
-    return await asyncio.to_thread(work) if characters > LONG_TEXT else work()
+    return await asyncio.to_thread(work) if characters >= LONG_TEXT else work()
 
 
 def prompt_from_text(state: ServerState, text: str, body: GenerationBody, add_special_tokens: bool) -> PromptTokens:

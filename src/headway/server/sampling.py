@@ -40,6 +40,7 @@ def sampling_params(
         min_tokens=body.min_tokens,
         logprobs=logprobs,
         prompt_logprobs=prompt_logprobs,
+        logprob_token_ids=_with_logprobs(body.logprob_token_ids, logprobs),
         skip_special_tokens=body.skip_special_tokens,
         spaces_between_special_tokens=body.spaces_between_special_tokens,
         include_stop_str_in_output=body.include_stop_str_in_output,
@@ -71,6 +72,12 @@ def check_priority(body: GenerationBody, engine: EnginePort) -> None:
             param="priority",
             fix="Leave it out, or start the server with --scheduling-policy priority.",
         )
+
+
+def _with_logprobs(ids: list[int], logprobs: int | None) -> list[int] | None:
+    if ids and logprobs is None:
+        raise RequestError("logprob_token_ids needs logprobs", param="logprob_token_ids")
+    return list(dict.fromkeys(ids)) or None
 
 
 def _chosen(explicit: Any, model: Any, neutral: Any) -> Any:

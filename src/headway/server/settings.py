@@ -42,6 +42,7 @@ class ServerSettings:
     chat_template: str | None = None  # the text of a template, or the path of a file with it
     default_chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
     trust_request_chat_template: bool = False
+    chat_template_render_timeout: float = 30.0  # VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT; for templates of requests
     exclude_tools_when_tool_choice_none: bool = False
     # answers
     return_tokens_as_token_ids: bool = False

@@ -6,7 +6,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from headway.errors import RequestError
-from headway.server.chat_prompt import characters, rendered
+from headway.server.chat_prompt import effort, rendered
 from headway.server.intake import read_body
 from headway.server.prompt_tokens import off_loop
 from headway.server.respond import json_response
@@ -19,7 +19,7 @@ async def tokenize(request: Request) -> Response:
     state.require_ready()
     body = await read_body(request, TokenizeBody)
     state.model_named(body.model)
-    size = len(body.prompt) if body.prompt is not None else characters(body.messages or [])
+    size = len(body.prompt) if body.prompt is not None else effort(body.messages or [], body)
     return json_response(await off_loop(size, lambda: _tokenized(state, body)))
 
 

@@ -54,4 +54,4 @@ class RequestStats:
     request_id: str = ""
     temperature: float | None = None
     top_p: float | None = None
-    trace_headers: Mapping[str, str] = field(default_factory=dict)  # W3C Trace Context of the caller
+    trace_headers: Mapping[str, str] | None = field(default_factory=dict)  # W3C Trace Context of the caller; None = no span

@@ -71,7 +71,7 @@ class RequestTracer:
 
     def on_request(self, stats: RequestStats) -> None:
         """One finished sequence; the last of a request makes its span."""
-        if not stats.last_of_request:
+        if not stats.last_of_request or stats.trace_headers is None:
             return
         from opentelemetry.trace import SpanKind, Status, StatusCode
 

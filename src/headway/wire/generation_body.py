@@ -51,6 +51,7 @@ class GenerationBody(Body):
     truncate_prompt_tokens: FromMinusOne | None = None
     truncation_side: Literal["left", "right"] = "left"
     prompt_logprobs: FromMinusOne | None = None
+    logprob_token_ids: list[TokenId] = Field(default_factory=list)  # shown beside the alternatives that logprobs asks for
     # the answer
     stream: bool = False
     stream_options: StreamOptions | None = None

@@ -40,7 +40,6 @@ COMMON = (
         "best_of", "sampling more sequences than are returned", lambda v, f: v == (f.get("n") or 1), "Use n."
     ),
     NotBuiltField("prompt_embeds", "prompts given as embeddings"),
-    NotBuiltField("logprob_token_ids", "log-probabilities of chosen tokens"),
     NotBuiltField(
         "logits_processors", "logits processors that come with a request", fix="Load them with --logits-processors and "
         "pass their arguments in vllm_xargs.",
