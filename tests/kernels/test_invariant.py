@@ -47,7 +47,7 @@ def test_linear_rows_do_not_see_each_other(threads: None, case: tuple[int, int, 
     inner, width, chosen, dtype, seed = case
     weight, bias = random(seed, width, inner, dtype=dtype), random(seed + 1, width, dtype=dtype)
     x, residual = random(seed + 2, 41, inner, dtype=dtype), random(seed + 3, 41, width, dtype=dtype)
-    linear = RowTiles(PlainLinear(weight, bias), width) if plain else INVARIANT.pack_linear(weight, bias)
+    linear = RowTiles(PlainLinear(weight, bias), width, 1) if plain else INVARIANT.pack_linear(weight, bias)
     assert torch.equal(linear(x)[chosen], linear(x[chosen]))
     assert torch.equal(linear.add_to(residual, x)[chosen], linear.add_to(residual[chosen], x[chosen]))
     torch.testing.assert_close(linear(x), torch.nn.functional.linear(x, weight, bias), atol=0.1, rtol=0.05)

@@ -171,6 +171,9 @@ PUBLISHED: dict[str, Config] = {
     "mistral-7b-v0.1": _mistral(),
     "mistral-7b-v0.3": _mistral(sliding_window=None, rope_theta=1000000.0),
     "mistral-nemo": _mistral(sliding_window=None, head_dim=32, rope_theta=1000000.0),
+    "ministral-8b": _mistral(
+        head_dim=32, num_hidden_layers=5, layer_types=["full_attention", *["sliding_attention"] * 3, "full_attention"], rope_theta=100000000.0
+    ),
     "qwen2.5-7b": _qwen2(),
     "qwen2.5-7b-yarn": _qwen2(
         max_position_embeddings=64, rope_scaling={"factor": 4.0, "original_max_position_embeddings": 64, "type": "yarn"}

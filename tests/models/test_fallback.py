@@ -18,9 +18,9 @@ from headway.artifacts.card import ModelCard
 from headway.artifacts.inspect import inspect
 from headway.errors import ArtifactError, NotBuiltError
 from headway.kernels.torch_backend import TORCH
-from headway.models import fallback as fallback_module
-from headway.models.fallback import plan_fallback
-from headway.models.fallback_model import FallbackModel
+from headway.models.fallback import planned as fallback_module
+from headway.models.fallback.model import FallbackModel
+from headway.models.fallback.planned import plan_fallback
 from headway.models.load import load_model
 from tests.models.automatic_configs import config_of
 from tests.models.fallback_models import fallback_model

@@ -11,7 +11,7 @@ import torch
 from headway.artifacts.inspect import inspect
 from headway.kernels.reference import REFERENCE
 from headway.models.causal_lm import CausalLM
-from headway.models.fallback_model import FallbackModel
+from headway.models.fallback.model import FallbackModel
 from headway.models.load import load_model
 from tests.models.fallback_models import CONFIGS, fallback_model
 from tests.models.runs import Session, greedy, in_chunks

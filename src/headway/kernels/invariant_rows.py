@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 
 from headway.kernels.interface import PackedLinear
+from headway.kernels.reference import PlainLinear
 from headway.kernels.torch_linear import pack_linear as pack
 from headway.kernels.torch_pointwise import ACTIVATIONS as TORCH_ACTIVATIONS
 
@@ -34,37 +35,41 @@ _PIECE: Final = 128 * _UNIT
 
 @dataclass(frozen=True, slots=True)
 class RowTiles:
-    """A packed linear layer that is only ever called with `ROWS` rows."""
+    """A linear layer that is only ever called with `rows` rows, each time at the beginning of memory of its own: some
+    libraries choose their code by how the memory is aligned."""
 
     packed: PackedLinear
     width: int  # of the result
+    rows: int
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         out = x.new_empty(x.shape[0], self.width)
-        for begin in range(0, x.shape[0], ROWS):
-            rows = x[begin : begin + ROWS]
-            out[begin : begin + ROWS] = self.packed(_full(rows))[: rows.shape[0]]
+        for begin in range(0, x.shape[0], self.rows):
+            part = x[begin : begin + self.rows]
+            out[begin : begin + self.rows] = self.packed(self._full(part))[: part.shape[0]]
         return out
 
     def add_to(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         out = torch.empty_like(residual)
-        for begin in range(0, x.shape[0], ROWS):
-            rows, before = x[begin : begin + ROWS], residual[begin : begin + ROWS]
-            out[begin : begin + ROWS] = self.packed.add_to(_full(before), _full(rows))[: rows.shape[0]]
+        for begin in range(0, x.shape[0], self.rows):
+            part, before = x[begin : begin + self.rows], residual[begin : begin + self.rows]
+            out[begin : begin + self.rows] = self.packed.add_to(self._full(before), self._full(part))[: part.shape[0]]
         return out
 
-
-def _full(rows: torch.Tensor) -> torch.Tensor:
-    if rows.shape[0] == ROWS:
-        return rows.contiguous()
-    full = rows.new_zeros(ROWS, rows.shape[1])
-    full[: rows.shape[0]] = rows
-    return full
+    def _full(self, part: torch.Tensor) -> torch.Tensor:
+        if part.shape[0] == self.rows:
+            return part.clone(memory_format=torch.contiguous_format)
+        full = part.new_zeros(self.rows, part.shape[1])
+        full[: part.shape[0]] = part
+        return full
 
 
 def pack_linear(weight: torch.Tensor, bias: torch.Tensor | None) -> PackedLinear:
+    """Where oneDNN has no fast arithmetic for the dtype, row by row: of other libraries' products a row may depend on its
+    place among the rows (MKL's do, found by the test)."""
     width = weight.shape[0]
-    return RowTiles(pack(weight, bias), width)
+    packed = pack(weight, bias)
+    return RowTiles(packed, width, 1 if isinstance(packed, PlainLinear) else ROWS)
 
 
 def elementwise(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:

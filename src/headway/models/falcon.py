@@ -85,10 +85,6 @@ def _norm(name: str, new_name: str, module: str, when: Switch | None = None) -> 
     return OneOf((with_bias(old), with_bias(new)))
 
 
-def _gguf_norm(name: str, module: str) -> tuple[WeightRule, WeightRule]:
-    return with_bias(WeightRule(f"blk.{{layer}}.{name}.weight", module, ("hidden",)))
-
-
 FALCON: Final = Architecture(
     "FalconForCausalLM",
     configure,
@@ -114,12 +110,9 @@ FALCON: Final = Architecture(
     gguf=(
         *gguf_weights.ENDS,
         *with_bias(WeightRule("output_norm.weight", "norm", ("hidden",))),
-        # Where there are two norms, the one in front of the feed-forward has the name that otherwise serves both.
-        OneOf((
-            (*_gguf_norm("attn_norm_2", ATTENTION_NORM), *_gguf_norm("attn_norm", MLP_NORM)),
-            _gguf_norm("attn_norm", ATTENTION_NORM),
-        )),
+        *with_bias(WeightRule("blk.{layer}.attn_norm.weight", ATTENTION_NORM, ("hidden",))),
         *gguf_weights.FUSED_ATTENTION,
         *gguf_weights.PLAIN_MLP,
     ),
+    gguf_unconfirmed=lambda config: "several key heads" if config.num_kv_heads > 1 or config.mlp_norm else None,
 )

@@ -14,7 +14,7 @@ from headway.errors import NotBuiltError
 from headway.models import gguf_weights, hf_weights
 from headway.models.architecture import Architecture
 from headway.models.decoder_config import DecoderConfig
-from headway.models.hf_fields import activation, count, flag, layer_types, number, optional_number, sizes
+from headway.models.hf_fields import activation, flag, layer_types, number, optional_count, optional_number, sizes
 from headway.models.hf_rope import rope_spec
 from headway.models.weight_rules import WeightRule
 
@@ -25,7 +25,7 @@ def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
     size = sizes(config, defaults={"head_dim": 256, "num_kv_heads": 4})
     layers = size["num_layers"]
     kinds = layer_types(config, ["full_attention" if i % 2 else "sliding_attention" for i in range(layers)])
-    window = None if config.get("sliding_window", 4_096) is None else count(config, "sliding_window", 4_096)
+    window = optional_count(config, "sliding_window", 4_096)
     bias = flag(config, "attention_bias")
     return DecoderConfig(
         **size,

@@ -15,8 +15,17 @@ from headway.layers.rope_frequencies import RopeSpec
 from headway.models import gemma2, gguf_weights, hf_weights
 from headway.models.architecture import Architecture
 from headway.models.decoder_config import DecoderConfig
-from headway.models.hf_fields import activation, count, flag, layer_types, number, optional_number, sizes
-from headway.models.hf_rope import RopeSizes, rope_sizes, scaled_rope
+from headway.models.hf_fields import (
+    activation,
+    count,
+    flag,
+    layer_types,
+    number,
+    optional_count,
+    optional_number,
+    sizes,
+)
+from headway.models.hf_rope import RopeSizes, rope_settings, rope_sizes, scaled_rope
 
 _GLOBAL_THETA: Final = 1_000_000.0
 _LOCAL_THETA: Final = 10_000.0
@@ -29,7 +38,7 @@ def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
     pattern = count(config, "sliding_window_pattern", 6)
     every = ["full_attention" if (i + 1) % pattern == 0 else "sliding_attention" for i in range(size["num_layers"])]
     local = [kind == "sliding_attention" for kind in layer_types(config, every)]
-    window = count(config, "sliding_window", 4_096)
+    window = optional_count(config, "sliding_window", 4_096)
     bias = flag(config, "attention_bias")
     return DecoderConfig(
         **size,
@@ -51,9 +60,9 @@ def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
 
 def _ropes(config: Mapping[str, Any], sizes: RopeSizes) -> tuple[RopeSpec, RopeSpec]:
     """Global, local. transformers 4 scales only the global one; transformers 5 nests one object for each."""
-    nested = config.get("rope_parameters") or {}
-    settings = {**(nested.get("full_attention") or {}), **(config.get("rope_scaling") or {})}
-    local = nested.get("sliding_attention") or {}
+    nested = rope_settings(config, "rope_parameters")
+    settings = {**rope_settings(nested, "full_attention"), **rope_settings(config, "rope_scaling")}
+    local = rope_settings(nested, "sliding_attention")
     return (
         scaled_rope(settings, number(config, "rope_theta", _GLOBAL_THETA), sizes),
         scaled_rope(local, number(config, "rope_local_base_freq", _LOCAL_THETA), sizes),

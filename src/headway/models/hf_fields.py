@@ -12,6 +12,7 @@ from headway.kernels.interface import Activation
 
 _LARGEST: Final = 1 << 31
 _MOST_LAYERS: Final = 4_096
+_LARGEST_HEAD: Final = 1 << 16
 # Names of transformers (`ACT2FN`). Those in front of a gate, and those of a feed-forward without one.
 GATES: Final[dict[str, Activation]] = {
     "silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh",
@@ -57,6 +58,12 @@ def optional_number(config: Mapping[str, Any], name: str, default: float | None 
     """A finite positive number, or None where the config says null. Raises ArtifactError (`invalid_model_config`)."""
     value = config.get(name, default)
     return None if value is None else number({name: value}, name)
+
+
+def optional_count(config: Mapping[str, Any], name: str, default: int | None = None) -> int | None:
+    """A positive integer, or None where the config says null. Raises ArtifactError (`invalid_model_config`)."""
+    value = config.get(name, default)
+    return None if value is None else count({name: value}, name)
 
 
 def flag(config: Mapping[str, Any], name: str, default: bool = False) -> bool:
@@ -122,10 +129,10 @@ def sizes(
     }
     if found["num_layers"] > _MOST_LAYERS:
         raise bad_field(names["num_layers"], f"at most {_MOST_LAYERS}", found["num_layers"])
+    if found["head_dim"] > _LARGEST_HEAD:
+        raise bad_field(names["head_dim"], f"at most {_LARGEST_HEAD}", found["head_dim"])
     if heads % found["num_kv_heads"]:
         raise bad_field(names["num_kv_heads"], f"a divisor of {names['num_heads']} ({heads})", found["num_kv_heads"])
-    if found["head_dim"] % 2:
-        raise bad_field(names["head_dim"], "an even number", found["head_dim"])
     return found
 
 

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import torch
+
 from headway.errors import ArtifactError, NotBuiltError
-from headway.layers.rope_frequencies import RopeSpec
+from headway.layers.rope_frequencies import RopeSpec, inverse_frequencies
 from headway.models.hf_fields import count, flag, number
 
 
@@ -37,7 +39,7 @@ def rope_spec(
     `default_fraction` of every head turns; None: the architecture always turns all of it, and a config with another
     `partial_rotary_factor` is refused.
     """
-    settings = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    settings = rope_settings(config, "rope_scaling") or rope_settings(config, "rope_parameters")
     theta = number(config, "rope_theta", default_theta)
     fraction = number(config, "partial_rotary_factor", 1.0 if default_fraction is None else default_fraction)
     spec = scaled_rope(settings, theta, rope_sizes(config, head_dim, context_length), fraction)
@@ -46,6 +48,14 @@ def rope_spec(
             "partial_rotary_factor other than 1 in this architecture", param="partial_rotary_factor"
         )
     return spec
+
+
+def rope_settings(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A rope_scaling or rope_parameters object, empty where the config has none. Raises ArtifactError (`invalid_model_config`)."""
+    settings = config.get(name) or {}
+    if not isinstance(settings, Mapping):
+        raise _invalid(name, f"{name} must be an object with rope settings, found {settings!r:.80}")
+    return settings
 
 
 def rope_sizes(config: Mapping[str, Any], head_dim: int, context_length: int) -> RopeSizes:
@@ -57,13 +67,11 @@ def rope_sizes(config: Mapping[str, Any], head_dim: int, context_length: int) ->
     )  # fmt: skip
 
 
-def scaled_rope(settings: object, theta: float, sizes: RopeSizes, fraction: float = 1.0) -> RopeSpec:
+def scaled_rope(settings: Mapping[str, Any], theta: float, sizes: RopeSizes, fraction: float = 1.0) -> RopeSpec:
     """`settings` is a rope_scaling or rope_parameters object; its `rope_theta` and `partial_rotary_factor` win.
 
     Raises ArtifactError (`invalid_model_config`) and, for scalings that are not there, NotBuiltError.
     """
-    if not isinstance(settings, Mapping):
-        raise _invalid("rope_scaling", f"rope settings must be an object, found {settings!r:.80}")
     kind = settings.get("rope_type", settings.get("type", "default"))
     read = _KINDS.get(kind) if isinstance(kind, str) else None
     if read is None:
@@ -72,13 +80,27 @@ def scaled_rope(settings: object, theta: float, sizes: RopeSizes, fraction: floa
     if theta <= 1:
         raise _invalid("rope_theta", f"rope_theta must be above 1, found {theta:g}")
     # The little more: 30 of 44 dimensions are a factor whose product with 44 is 29.999...
-    turning = int(sizes.head_dim * number(settings, "partial_rotary_factor", fraction) + 1e-6)
+    turning = int(sizes.head_dim * min(number(settings, "partial_rotary_factor", fraction), 2.0) + 1e-6)
+    if turning == sizes.head_dim and turning % 2:
+        raise _invalid("head_dim", f"head_dim must be an even number where all of a head turns, found {turning}")
     if turning % 2 or not 0 < turning <= sizes.head_dim:
         raise _invalid(
             "partial_rotary_factor",
             f"partial_rotary_factor must turn an even number of the {sizes.head_dim} dimensions of a head, found {turning}",
         )
-    return read(settings, RopeSpec(theta, rotary_dim=None if turning == sizes.head_dim else turning), sizes)
+    spec = read(settings, RopeSpec(theta, rotary_dim=None if turning == sizes.head_dim else turning), sizes)
+    if not _finite(spec, sizes.head_dim):
+        raise _invalid("rope_scaling", f"rope scaling {kind} gives rotations that are no finite numbers: {spec!r:.300}")
+    return spec
+
+
+def _finite(spec: RopeSpec, head_dim: int) -> bool:
+    """Whether angles and their cosines can be computed in float32."""
+    try:
+        frequencies = inverse_frequencies(spec, head_dim)
+    except (ArithmeticError, ValueError):
+        return False
+    return bool(frequencies.isfinite().all()) and spec.attention_factor <= torch.finfo(torch.float32).max
 
 
 def _invalid(name: str, message: str) -> ArtifactError:

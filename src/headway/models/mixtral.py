@@ -11,13 +11,13 @@ from headway.models.architecture import Architecture
 from headway.models.decoder_config import DecoderConfig, Experts
 from headway.models.expert_weights import HF_EXPERTS
 from headway.models.hf_experts import routing
-from headway.models.hf_fields import count
+from headway.models.hf_fields import optional_count
 
 
 def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
     defaults = {"rms_norm_eps": 1e-5, "num_key_value_heads": 8, "rope_theta": 1e6}
     plain = llama.configure({**defaults, **config, "attention_bias": False, "mlp_bias": False}, context_length)
-    window = None if config.get("sliding_window") is None else count(config, "sliding_window")
+    window = optional_count(config, "sliding_window")
     layers = plain.num_layers
     names = ("num_local_experts", "num_experts")
     chosen = routing(config, names, layers=layers, experts=8, chosen=2, renormalized=True)

@@ -56,12 +56,18 @@ def placed_weights(card: ModelCard, context_length: int) -> tuple[DecoderConfig,
     """The decoder that the config describes, and the tensors that it needs."""
     declared = architecture(card.architecture)
     if card.format == "gguf" and not declared.gguf:
-        raise NotBuiltError(
-            f"GGUF files of architecture {card.architecture} are not built", param="model", fix="Use the safetensors checkpoint of the model."
-        )
+        raise _gguf_not_built(card.architecture)
     config = declared.configure(card.config, context_length)
+    if card.format == "gguf" and (unconfirmed := declared.gguf_unconfirmed(config)) is not None:
+        raise _gguf_not_built(f"{card.architecture} with {unconfirmed}")
     table = spelled(declared.gguf if card.format == "gguf" else declared.safetensors, card.tensors)
     return config, tuple(place(_rules(card, config, table), config))
+
+
+def _gguf_not_built(what: str) -> NotBuiltError:
+    return NotBuiltError(
+        f"GGUF files of architecture {what} are not built", param="model", fix="Use the safetensors checkpoint of the model."
+    )
 
 
 def _rules(card: ModelCard, config: DecoderConfig, rules: tuple[WeightRule, ...]) -> tuple[WeightRule, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from headway.models import gguf_weights, hf_weights
 from headway.models.architecture import Architecture
 from headway.models.decoder_config import DecoderConfig
-from headway.models.hf_fields import activation, count, flag, sizes
+from headway.models.hf_fields import activation, flag, optional_count, sizes
 from headway.models.hf_rope import rope_spec
 
 # What transformers takes for a config without the field.
@@ -18,7 +18,7 @@ _ORIGINAL_CONTEXT: Final = 4_096
 def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
     size = sizes(config, epsilon=1e-5)
     layers, head_dim = size["num_layers"], size["head_dim"]
-    window = None if config.get("sliding_window") is None else count(config, "sliding_window")
+    window = optional_count(config, "sliding_window")
     rope = rope_spec(_with_longrope(config), head_dim, context_length, default_fraction=1.0)
     return DecoderConfig(
         **size,

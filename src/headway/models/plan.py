@@ -48,7 +48,7 @@ def plan_model(card: ModelCard, context_length: int, implementation: Implementat
             return plan_native(card, context_length)
         except NotBuiltError as error:
             own = error
-    from headway.models.fallback import plan_fallback  # imports transformers, which takes seconds
+    from headway.models.fallback.planned import plan_fallback  # imports transformers, which takes seconds
 
     try:
         plan = plan_fallback(card, context_length)

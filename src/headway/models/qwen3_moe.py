@@ -11,14 +11,13 @@ from headway.models.architecture import Architecture
 from headway.models.decoder_config import DecoderConfig, Experts
 from headway.models.expert_weights import GGUF_EXPERTS, HF_EXPERTS
 from headway.models.hf_experts import routing, sparse_layers
-from headway.models.hf_fields import count, flag
+from headway.models.hf_fields import count, flag, optional_count
 
 
 def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
     plain = llama.configure({"num_key_value_heads": 4, **config, "mlp_bias": False}, context_length)
     # Unlike the dense models, all layers have the window if one has.
-    windowed = flag(config, "use_sliding_window") and config.get("sliding_window", 4_096) is not None
-    window = count(config, "sliding_window", 4_096) if windowed else None
+    window = optional_count(config, "sliding_window", 4_096) if flag(config, "use_sliding_window") else None
     chosen = routing(
         config, ("num_experts", "num_local_experts"), layers=plain.num_layers, experts=128, chosen=8,
         renormalized=flag(config, "norm_topk_prob"),

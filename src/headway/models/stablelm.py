@@ -43,14 +43,10 @@ _HEAD_NORMS: Final = (
     WeightRule(f"{_ATTENTION}.k_layernorm.norms.{{item}}.weight", HEAD_NORM, ("head",), when="qk_norm", items="kv_heads"),
 )
 
-_GGUF_HEAD_NORMS: Final = (
-    WeightRule("blk.{layer}.attn_q_norm.weight", HEAD_NORM, ("heads", "head"), when="qk_norm"),
-    WeightRule("blk.{layer}.attn_k_norm.weight", HEAD_NORM, ("kv_heads", "head"), when="qk_norm"),
-)
-
 STABLELM: Final = Architecture(
     "StableLmForCausalLM",
     configure,
     safetensors=(*hf_weights.PROJECTIONS, *hf_weights.LAYER_NORMS, *_HEAD_NORMS),
-    gguf=(*gguf_weights.PROJECTIONS, *gguf_weights.LAYER_NORMS, *_GGUF_HEAD_NORMS),
+    gguf=(*gguf_weights.PROJECTIONS, *gguf_weights.LAYER_NORMS),
+    gguf_unconfirmed=lambda config: "norms of queries and keys" if config.qk_norm else None,
 )

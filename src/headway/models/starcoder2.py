@@ -8,7 +8,7 @@ from typing import Any, Final
 from headway.models import gguf_weights, hf_weights
 from headway.models.architecture import Architecture
 from headway.models.decoder_config import DecoderConfig
-from headway.models.hf_fields import ACTIVATIONS, SIZE_FIELDS, activation, count, flag, sizes
+from headway.models.hf_fields import ACTIVATIONS, SIZE_FIELDS, activation, flag, optional_count, sizes
 from headway.models.hf_rope import rope_spec
 from headway.models.module_paths import MLP_DOWN, MLP_UP
 from headway.models.weight_rules import WeightRule, with_bias
@@ -17,7 +17,7 @@ from headway.models.weight_rules import WeightRule, with_bias
 def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
     size = sizes(config, names={**SIZE_FIELDS, "norm_epsilon": "norm_epsilon"}, epsilon=1e-5, defaults={"num_kv_heads": 2})
     layers, bias = size["num_layers"], flag(config, "use_bias", True)
-    window = None if config.get("sliding_window") is None else count(config, "sliding_window")
+    window = optional_count(config, "sliding_window")
     return DecoderConfig(
         **size,
         activation=activation(config, "hidden_act", "gelu_pytorch_tanh", ACTIVATIONS),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import RootModel
+from headway.wire.fields import Body
+from headway.wire.messages import Messages
+from headway.wire.prompt_field import PromptField
 
-from headway.wire.chat import ChatBody
-from headway.wire.completions import CompletionBody
 
+class InvocationBody(Body):
+    """For the API description; the handler passes the body on to the chat or the completion that it is for."""
 
-class InvocationBody(RootModel[ChatBody | CompletionBody]):
-    """For the API description; the handler passes the body on to the route that it is for."""
+    messages: Messages | None = None
+    prompt: PromptField | None = None
+    stream: bool = False

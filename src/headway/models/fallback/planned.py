@@ -19,16 +19,16 @@ from headway.errors import NotBuiltError
 from headway.kernels.huge_pages import use_huge_pages
 from headway.kernels.interface import Kernels
 from headway.kernels.invariant_backend import INVARIANT
-from headway.models import fallback_attention
 from headway.models.causal_lm import CausalLM
-from headway.models.fallback_check import check_fallback
-from headway.models.fallback_class import FallbackClass, fallback_class
-from headway.models.fallback_head import decoder_of, head_of
-from headway.models.fallback_model import FallbackConfig, FallbackModel
-from headway.models.fallback_probe import AttentionNeeds, attention_needs
-from headway.models.fallback_refusal import first_line, refusal
-from headway.models.fallback_rope import fix_frequencies
-from headway.models.fallback_weights import load_weights
+from headway.models.fallback import attention
+from headway.models.fallback.fixed_rope import fix_frequencies
+from headway.models.fallback.head import decoder_of, head_of
+from headway.models.fallback.model import FallbackConfig, FallbackModel
+from headway.models.fallback.refusal import first_line, refusal
+from headway.models.fallback.self_check import check_fallback
+from headway.models.fallback.transformers_class import FallbackClass, fallback_class
+from headway.models.fallback.trial_run import AttentionNeeds, attention_needs
+from headway.models.fallback.weights import load_weights
 from headway.models.fill import Progress
 from headway.quantization.supported import check_quantization
 
@@ -75,7 +75,7 @@ def plan_fallback(card: ModelCard, context_length: int) -> FallbackPlan:
         )  # fmt: skip
     chosen = fallback_class(card)
     check_quantization(card)
-    fallback_attention.register()
+    attention.register()
     model = _without_weights(chosen)
     needs = attention_needs(model, decoder_of(model), context_length)
     vocabulary = _vocabulary(chosen.architecture, model)
@@ -88,7 +88,7 @@ def _without_weights(chosen: FallbackClass) -> Any:
         with torch.device("meta"):
             # bfloat16 and matrix products by batches: the kernels that the meta device knows.
             model = chosen.model_class._from_config(
-                copy.deepcopy(chosen.config), dtype=torch.bfloat16, attn_implementation=fallback_attention.NAME,
+                copy.deepcopy(chosen.config), dtype=torch.bfloat16, attn_implementation=attention.NAME,
                 experts_implementation="batched_mm",
             )  # fmt: skip
     except Exception as error:  # code of many authors: anything may be raised

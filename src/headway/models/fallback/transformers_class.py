@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from headway.artifacts.card import ModelCard
 from headway.errors import ArtifactError
-from headway.models.fallback_refusal import first_line, refusal
+from headway.models.fallback.refusal import first_line, refusal
 
 # Kinds of layers (`layer_types` and its like) that keep a state of their own beside keys and values.
 _STATE_LAYERS: Final = ("linear", "mamba", "conv", "recurrent", "rwkv", "ssm", "delta", "lightning")

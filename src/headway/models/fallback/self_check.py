@@ -12,9 +12,9 @@ import torch
 
 from headway.kernels.batch import ForwardBatch
 from headway.kernels.paged_kv import PagedKV
-from headway.models.fallback_attention import NAME
-from headway.models.fallback_model import FallbackModel
-from headway.models.fallback_refusal import first_line, refusal
+from headway.models.fallback.attention import NAME
+from headway.models.fallback.model import FallbackModel
+from headway.models.fallback.refusal import first_line, refusal
 
 _BLOCK: Final = 4
 _LENGTHS: Final = (14, 6)

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from headway.kernels.batch import ForwardBatch
 from headway.kernels.interface import Kernels
 from headway.kernels.paged_kv import PagedKV
-from headway.models.fallback_attention import MaskFunction
-from headway.models.fallback_probe import AttentionNeeds, mark
+from headway.models.fallback.attention import MaskFunction
+from headway.models.fallback.trial_run import AttentionNeeds, mark
 
 
 class PagedStep:

@@ -11,9 +11,9 @@ import torch
 from headway.artifacts.card import ModelCard
 from headway.errors import ArtifactError
 from headway.models.checkpoint_tensors import refuse_missing, refuse_shapes, refuse_unexpected
-from headway.models.fallback_attention import NAME
-from headway.models.fallback_class import FallbackClass
-from headway.models.fallback_refusal import first_line
+from headway.models.fallback.attention import NAME
+from headway.models.fallback.refusal import first_line
+from headway.models.fallback.transformers_class import FallbackClass
 from headway.models.fill import Progress
 
 _FIX: Final = "Download the model again, or check that config.json belongs to these weights."

@@ -10,8 +10,8 @@ import torch
 
 from headway.errors import ArtifactError
 from headway.kernels.paged_kv import KVShape
-from headway.models.fallback_attention import MaskFunction, attending
-from headway.models.fallback_refusal import first_line, refusal
+from headway.models.fallback.attention import MaskFunction, attending
+from headway.models.fallback.refusal import first_line, refusal
 
 _LENGTH: Final = 8  # tokens of the trial run
 _LONGEST: Final = 1 << 20  # positions over which a mask is examined

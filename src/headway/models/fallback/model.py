@@ -11,10 +11,10 @@ from headway.kernels.batch import ForwardBatch
 from headway.kernels.interface import Kernels
 from headway.kernels.paged_kv import KVShape, PagedKV
 from headway.models.causal_lm import CausalLM
-from headway.models.fallback_attention import attending
-from headway.models.fallback_head import decoder_of, head_of
-from headway.models.fallback_paging import PagedStep
-from headway.models.fallback_probe import AttentionNeeds
+from headway.models.fallback.attention import attending
+from headway.models.fallback.head import decoder_of, head_of
+from headway.models.fallback.paging import PagedStep
+from headway.models.fallback.trial_run import AttentionNeeds
 
 
 @dataclass(frozen=True, slots=True)
