@@ -79,12 +79,12 @@ def at_random(llm: LLM, how: SamplingParams) -> Run:
 WAYS: tuple[Callable[[LLM, SamplingParams], Run], ...] = (together, at_random)
 
 
-SHORT = {("smollm", "float32"), ("gemma3", "bfloat16")}  # the rest takes minutes
-CASES = [
-    pytest.param(name, dtype, marks=[] if (name, dtype) in SHORT else pytest.mark.long)
-    for name in CONFIGS
-    for dtype in ("bfloat16", "float32")
-]
+SHORT = ("gemma3",)  # the rest takes minutes
+CASES = [pytest.param(name, "bfloat16", marks=[] if name in SHORT else pytest.mark.long) for name in CONFIGS]
+CASES.append(pytest.param("smollm", "float32"))
+# One of each kind of layer: plain, soft caps and windows, parallel residual, LayerNorm with partial rotation. Mixtures of
+# experts know no such bound: where two experts are nearly equal, the last bit picks another one (a gap of 0.77 was seen).
+PARTING = ("smollm", "gemma2", "falcon", "stablelm")
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
@@ -103,7 +103,7 @@ def test_b08_sampled_tokens_with_a_seed_are_equal_too(root: Path) -> None:
     assert together(load(root, "smollm", batch_invariant=True, max_num_batched_tokens=64), how) == want
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == "smollm" else pytest.mark.long) for n in CONFIGS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == "smollm" else pytest.mark.long) for n in PARTING])
 def test_b08_without_the_switch_outputs_part_only_where_two_tokens_are_nearly_equal(root: Path, name: str) -> None:
     want = alone(load(root, name), params())
     parted = []

@@ -45,6 +45,7 @@ def server() -> Iterator[CaseServer]:
 schema = schemathesis.openapi.from_dict(openapi(create_app(ScriptedEngine(), ServerSettings(), EngineMetrics("tiny"))))
 
 
+@pytest.mark.timeout(300)
 @schema.parametrize()
 @hypothesis.seed(20260729)
 @settings(
