@@ -57,7 +57,7 @@ def test_every_command_is_there(name: str) -> None:
         (["serve", "--tensor-parallel-size", "2"], 2, "--tensor-parallel-size is not built yet"),
         (["serve", "--trust-remote-code"], 2, "--trust-remote-code is refused"),
         (["serve", "--speculative-model", "x"], 2, "--speculative-model was renamed to --spec-model"),
-        (["serve", "--port", "70000"], 1, "--port 70000 is not between 0 and 65535"),
+        (["serve", "--port", "70000"], 2, "--port must be 0 to 65535, got '70000'"),
         (["wait", "127.0.0.1:9", "--timeout", "0"], 1, "http://127.0.0.1:9 is not ready: still unreachable after 0 s"),
         (["chat", "--url", "127.0.0.1:9", "-q", "x"], 1, "No answer from http://127.0.0.1:9"),
         (["status", "--url", "127.0.0.1:9"], 1, "No answer from http://127.0.0.1:9"),
@@ -77,6 +77,11 @@ def test_errors_are_one_line_and_a_code(
 def test_help_of_serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "serve", "--help=Cache") == 0
     assert "--block-size" in capsys.readouterr().out
+
+
+def test_a_command_with_a_typing_error_draws_the_nearest(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "serv", "model") == 2
+    assert "Did you mean 'serve'?" in capsys.readouterr().err
 
 
 def test_exit_codes() -> None:

@@ -36,8 +36,26 @@ def test_one_model() -> None:
 
 
 def test_values_that_the_records_refuse() -> None:
-    with pytest.raises(ConfigError, match="block_size"):
+    with pytest.raises(ConfigError, match="--block-size must be at least 1, got '0'"):
         config("--block-size", "0")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--api-key", ""], "an API key is empty"), (["--api-key", "a", "--api-key", " "], "an API key is empty"),
+        (["--default-chat-template-kwargs", "5"], "must be a JSON object, got int"), (["--custom-histogram-buckets", "[1]"], "must be a JSON object, got list"),
+        (["--kv-cache-memory-bytes", "9" * 400 + ".5G"], "a number that memory can have"), (["--max-model-len", "9" * 5000], "a number that memory can have"),
+    ],
+)  # fmt: skip
+def test_values_of_the_right_kind_that_make_no_sense(words: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config(*words)
+
+
+def test_keys_from_the_environment_are_no_empty_ones() -> None:
+    with pytest.raises(ConfigError, match="an API key is empty"):
+        serve_config([], {"VLLM_API_KEY": " "}, lambda sentence: None)
 
 
 def test_a_file_lies_under_the_command_line(tmp_path: Path) -> None:
@@ -49,7 +67,10 @@ def test_a_file_lies_under_the_command_line(tmp_path: Path) -> None:
     assert config("word", "--config", str(path)).engine.model == "word"
 
 
-@pytest.mark.parametrize("content", ["- a", "a: [", "nope: 1", "tensor-parallel-size: 2", "config: x"])
+@pytest.mark.parametrize(
+    "content",
+    ["- a", "a: [", "nope: 1", "tensor-parallel-size: 2", "config: x", "api-key:", "api-key: [a, null]", "api-key: {a: 1}", "served-model-name: [[a]]"],
+)
 def test_files_that_cannot_be_used(tmp_path: Path, content: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(content)

@@ -280,3 +280,23 @@ def test_before_and_after_loading(monkeypatch: pytest.MonkeyPatch) -> None:
         await engine.shutdown()
 
     asyncio.run(asyncio.wait_for(body(), 20))
+
+
+def test_the_prefix_cache_is_reset_between_steps_and_only_while_nothing_runs(fixture: Fixture) -> None:
+    async def body(engine: AsyncEngine) -> None:
+        await collect(ask(engine, "first", 20))
+        pool = fixture.world.kv.pool
+        assert pool._by_hash
+        running = ask(engine, "second", 300)
+        await anext(running)
+        assert not await engine.reset_prefix_cache()
+        assert pool._by_hash
+        await running.aclose()  # type: ignore[attr-defined]
+        await fixture.idle()
+        assert await engine.reset_prefix_cache()
+        assert not pool._by_hash
+        await engine.shutdown()
+        with pytest.raises(EngineDeadError):
+            await engine.reset_prefix_cache()
+
+    fixture.run(body)

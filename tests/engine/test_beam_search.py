@@ -37,8 +37,8 @@ def row(prefix: tuple[int, ...], seed: int, wanted: int) -> PositionLogprobs:
     return {t: Logprob(values[t], order.index(t) + 1, None) for t in (order[-1], *order[:wanted])}
 
 
-def search(seed: int, params: BeamSearchParams) -> list[BeamSearchSequence]:
-    beams = BeamSearch(PROMPT, params, frozenset({EOS}), 1000, VOCAB)
+def search(seed: int, params: BeamSearchParams, kept: int = -1) -> list[BeamSearchSequence]:
+    beams = BeamSearch(PROMPT, params, frozenset({EOS}), 1000, VOCAB, kept)
     while not beams.done:
         beams.advance([row(tuple(b.tokens), seed, beams.asking.logprobs or 0) for b in beams.open])
     return beams.best()
@@ -68,6 +68,18 @@ def test_a_beam_as_wide_as_the_tree_finds_the_best_of_all_sequences(seed: int, r
         assert beam.cum_logprob == pytest.approx(total(tokens, seed))
         assert beam.finish_reason == ("stop" if tokens[-1] == EOS and not ignore else "length")
         assert [next(iter(r)) for r in beam.logprobs] == list(tokens)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 3])
+def test_a_beam_keeps_of_each_row_its_own_token_and_the_likeliest(kept: int) -> None:
+    params = BeamSearchParams(3, 4, ignore_eos=True)
+    whole, narrow = search(7, params), search(7, params, kept)
+    assert [b.tokens for b in narrow] == [b.tokens for b in whole]
+    for full, less in zip(whole, narrow, strict=True):
+        for position, (entries, few) in enumerate(zip(full.logprobs, less.logprobs, strict=True), len(PROMPT)):
+            own = full.tokens[position]
+            assert next(iter(few)) == own
+            assert few == {t: e for t, e in entries.items() if t == own or (e.rank or 0) <= kept}
 
 
 def reference(seed: int, width: int, rounds: int, penalty: float) -> list[tuple[int, ...]]:
@@ -166,7 +178,7 @@ def test_a_failing_model_ends_one_search_and_not_the_other(llm: LLM, monkeypatch
     ("param", "given"),
     [
         ("beam_width", {"beam_width": 0}), ("beam_width", {"beam_width": True}), ("max_tokens", {"max_tokens": 0}),
-        ("length_penalty", {"length_penalty": math.inf}), ("temperature", {"temperature": 3.0}), ("n", {"beam_width": 41}),
+        ("length_penalty", {"length_penalty": math.inf}), ("length_penalty", {"length_penalty": 1e308}), ("length_penalty", {"length_penalty": -33}), ("temperature", {"temperature": 3.0}), ("n", {"beam_width": 41}),
     ],
 )  # fmt: skip
 def test_parameters_out_of_range_are_refused(llm: LLM, param: str, given: dict[str, Any]) -> None:

@@ -219,6 +219,7 @@ def test_a_row_with_every_token_forbidden_ends_there_and_its_neighbour_goes_on()
     last = outputs["bad"][-1]
     assert (last.outputs[0].text, last.outputs[0].finish_reason, last.outputs[0].stop_reason) == ("a", "stop", "no token is allowed")
     assert last.error is None
+    assert sum(s.generation_tokens for s in world.steps) == sum(r.generation_tokens for r in world.requests) == 1 + 4
     assert outputs["good"][-1].outputs[0].text == "abcd"
 
 
@@ -232,6 +233,8 @@ def test_a_row_with_every_token_forbidden_ends_there_and_its_neighbour_goes_on()
         ("min_tokens", {"allowed_token_ids": [EOS], "min_tokens": 1}),
         ("min_tokens", {"allowed_token_ids": [*raw_ids(b"ab"), EOS], "stop_token_ids": raw_ids(b"b"), "bad_words": ["a"], "min_tokens": 1}),
         ("min_tokens", {"stop_token_ids": list(range(VOCAB)), "min_tokens": 1}),
+        ("stop_token_ids", {"stop_token_ids": [1] * 2**20, "n": 2, "temperature": 1}), ("allowed_token_ids", {"allowed_token_ids": [1] * (2**20 + 1)}),
+        ("logit_bias", {"logit_bias": dict.fromkeys(range(1100), 1.0), "n": 1000, "temperature": 1}), ("stop", {"stop": ["b" * 8192, "c" * 8193]}),
         ("bad_words", {"bad_words": ["a" * 1025]}), ("bad_words", {"bad_words": ["a" * 600] * 2}), ("bad_words", {"bad_words": ["a" * 20_000]}),
     ],
 )  # fmt: skip
@@ -340,6 +343,7 @@ def test_of_many_sequences_only_so_many_exist_as_a_step_may_hold() -> None:
         outputs += world.core.step()
         most = max(most, sum(s.finish_reason is None for s in request.sequences))
         assert world.steps[-1].waiting + world.steps[-1].running <= 51
+        assert sum(len(s.tokens) for s in request.sequences) <= 4 * (30 + 3) + 50 * 3, "those that ended hold no prompts"
     assert most == 4
     assert max(s.waiting for s in world.steps) >= 46, "those that do not exist yet wait as well"
     (many,) = [o for o in outputs if o.request_id == "many" and o.finished]
@@ -348,6 +352,8 @@ def test_of_many_sequences_only_so_many_exist_as_a_step_may_hold() -> None:
     assert [s.params.seed for s in request.sequences] == list(range(7, 57))
     assert len({s.order for s in request.sequences}) == 50
     assert sum(r.last_of_request for r in world.requests) == 2
+    assert [r.prompt_tokens for r in world.requests if r.n == 50] == [30] * 50
+    assert sum(s.prompt_tokens for s in world.steps) == 50 * 30 + len("Hi")
     world.check_empty()
 
 

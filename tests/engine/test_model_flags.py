@@ -255,11 +255,25 @@ def test_a_chat_template_for_the_engine(llama: TinyModel, tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match=r"nowhere\.jinja") as caught:
         LLM(llama.folder, chat_template="nowhere.jinja", **BASE)
     assert caught.value.reason == "chat_template_unreadable"
+    with pytest.raises(ConfigError, match=r"--chat-template.*cannot be compiled \(line 2\)") as caught:
+        LLM(llama.folder, chat_template="{% for m in messages %}\n{{ m.content", **BASE)
+    assert caught.value.reason == "chat_template_unreadable"
 
 
 def test_several_names_and_the_first_is_told() -> None:
     assert EngineConfig("folder/model", served_model_name=("one", "two")).name == "one"
     assert EngineConfig("folder/model").name == "folder/model"
+    for names, says in ((("one", ""), "empty"), (("one", " "), "empty"), (("one", "two", "one"), "'one' twice")):
+        with pytest.raises(ConfigError, match=says):
+            EngineConfig("folder/model", served_model_name=names)
+
+
+def test_a_sampling_default_that_means_nothing_is_said(llama: TinyModel, caplog: pytest.LogCaptureFixture) -> None:
+    given = {"tempratur": 0.5, "num_beams": 2, "temperature": 0.5, "max_new_tokens": 5, "eos_token_id": 2}
+    configured_card(EngineConfig(str(llama.folder), override_generation_config=given))
+    assert "--override-generation-config tempratur has no effect; did you mean temperature?" in said(caplog)
+    assert "num_beams has no effect" in said(caplog)
+    assert said(caplog).count("has no effect") == 2
 
 
 @pytest.mark.parametrize("shards", ["20KB", "100KB"])

@@ -100,3 +100,11 @@ def test_what_cannot_be_computed_is_refused_by_the_name_of_the_field(name: str, 
     with pytest.raises(ArtifactError) as caught:
         architecture(config["architectures"][0]).configure(config, 256)
     assert (caught.value.reason, caught.value.param) == ("invalid_model_config", field)
+
+
+@pytest.mark.parametrize("name", ["gemma-2-2b", "gemma-3-1b", "mistral-7b-v0.1", "ministral-8b", "phi-3-mini-4k", "starcoder2-3b"])
+def test_a_window_that_is_null_is_none(name: str) -> None:
+    config = PUBLISHED[name]
+    declared = architecture(config["architectures"][0])
+    assert declared.configure(config, 256).windows != {None}
+    assert declared.configure({**config, "sliding_window": None}, 256).windows == {None}

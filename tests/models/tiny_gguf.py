@@ -20,8 +20,8 @@ _TENSORS = {value: key for key, value in gguf.MODEL_ARCH_NAMES.items()}
 _GEMMAS = ("gemma2", "gemma3")
 
 
-def write_gguf(model: TinyModel, path: Path) -> None:
-    """All tensors as F32; names from the gguf package's own map."""
+def write_gguf(model: TinyModel, path: Path, matrices: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32) -> None:
+    """Matrices in the type that is given, the rest as F32; names from the gguf package's own map."""
     name = ARCHITECTURES[model.name]
     config = model.oracle.config
     head_dim = getattr(config, "head_dim", None) or SIZES["hidden_size"] // SIZES["num_attention_heads"]
@@ -47,7 +47,8 @@ def write_gguf(model: TinyModel, path: Path) -> None:
             continue
         for stem, kind, part in _split(key, tensor):
             values = _converted(name, stem, part, head_dim).numpy().astype(np.float32)
-            writer.add_tensor(f"{names.get_name(stem)}.{kind}", values)
+            stored = gguf.GGMLQuantizationType.F32 if values.ndim == 1 else matrices
+            writer.add_tensor(f"{names.get_name(stem)}.{kind}", gguf.quants.quantize(values, stored), raw_dtype=stored)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -64,7 +65,9 @@ def _phi3(writer: gguf.GGUFWriter, config: Any) -> None:
     rope, head_dim = config.rope_parameters, config.hidden_size // config.num_attention_heads
     original = config.original_max_position_embeddings
     writer.add_rope_dimension_count(int(head_dim * rope["partial_rotary_factor"]))
-    writer.add_sliding_window(config.sliding_window)
+    writer.add_sliding_window(config.sliding_window or 0)  # 0 is how the converter marks Phi-4, which has none
+    if "long_factor" not in rope:
+        return
     writer.add_rope_scaling_orig_ctx_len(original)
     stretched = config.max_position_embeddings / original
     writer.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(stretched) / math.log(original)))

@@ -95,6 +95,9 @@ class ScriptedEngine:
         self.aborted: list[str] = []
         self.seen: list[tuple[list[int], SamplingParams, dict[str, Any]]] = []
 
+    async def reset_prefix_cache(self) -> bool:
+        return self.hold is None
+
     async def generate(
         self,
         prompt: list[int],

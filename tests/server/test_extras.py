@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterator
@@ -167,3 +168,13 @@ def test_a_file_configures_logging(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     configure_logging(config_file=str(file))
     logging.getLogger("headway.own").info("to the file")
     assert "to the file" in log.read_text()
+
+
+def test_the_prefix_cache_is_reset_for_developers(api: Api, make_api: Make) -> None:
+    error(api.post("/reset_prefix_cache", {}), 404, "route_not_found")
+    open_to_all = make_api(server_dev_mode=True)
+    response = open_to_all.post("/reset_prefix_cache", None)
+    assert (response.status_code, response.json()) == (200, {"reset": True})
+    open_to_all.engine.hold = asyncio.Event()
+    response = open_to_all.post("/reset_prefix_cache", None)
+    assert (response.status_code, response.json()) == (409, {"reset": False})

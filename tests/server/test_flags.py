@@ -10,7 +10,7 @@ import pytest
 from headway.cli.serve_config import ALL_FLAGS
 from headway.engine.config import EngineConfig
 from headway.engine.flag import Flag
-from headway.engine.flags import BUILT_FLAGS, ENGINE_FLAGS
+from headway.engine.flags import BUILT_FLAGS
 from headway.engine.flags_old import OLD_SPELLINGS
 from headway.errors import ConfigError, NotBuiltError
 from headway.server.flags import SERVER_FLAGS
@@ -58,7 +58,7 @@ def test_rows_are_complete(flag: Flag) -> None:
 
 
 def named(name: str) -> Flag:
-    return next(flag for flag in ENGINE_FLAGS if flag.name == name)
+    return next(flag for flag in ALL_FLAGS if flag.name == name)
 
 
 def test_what_is_not_built_says_so() -> None:
@@ -76,3 +76,29 @@ def test_remote_code_is_refused_with_the_alternative() -> None:
         named("trust-remote-code").check_value(True)
     assert found.value.reason == "flag_refused"
     named("trust-remote-code").check_value(False)
+
+
+NUMBERS = [flag for flag in ALL_FLAGS if flag.is_built and flag.kind in ("int", "float", "size")]
+
+
+@pytest.mark.parametrize("flag", NUMBERS, ids=lambda flag: flag.name)
+def test_every_number_says_what_it_may_be(flag: Flag) -> None:
+    assert flag.span is not None
+    assert flag.default is None or flag.default in flag.span
+    outside = str(flag.span.low - 2 if isinstance(flag.span.low, int) else -1)
+    with pytest.raises(ConfigError, match=f"--{flag.name} must be .*, got '{outside}'"):
+        flag.read(outside)
+    if flag.kind == "float":
+        for text in ("nan", "inf", "-inf", "1e999"):
+            with pytest.raises(ConfigError, match=f"--{flag.name} must be"):
+                flag.read(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("port", "65536"), ("watermark", "1"), ("watermark", "2"), ("gpu-memory-utilization", "0"), ("gpu-memory-utilization", "1.01"),
+     ("ssl-cert-reqs", "3"), ("log-stats-interval", "0"), ("request-timeout", "1e18"), ("max-model-len", "1"), ("stream-interval", "0")],
+)  # fmt: skip
+def test_both_ends_of_spans_hold(name: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=f"--{name} must be"):
+        named(name).read(text)

@@ -109,6 +109,24 @@ def test_an_unknown_protocol_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         RequestTracer("http://127.0.0.1:4318", "tiny")
 
 
+@pytest.mark.parametrize(
+    ("protocol", "endpoint", "says"),
+    [
+        ("grpc", "", "got ''"),
+        ("grpc", "ftp://127.0.0.1:4317", "grpc://HOST:PORT"),
+        ("grpc", "http://", "grpc://HOST:PORT"),
+        ("grpc", "http://host:port", "grpc://HOST:PORT"),
+        ("http/protobuf", "127.0.0.1:4318", "http://HOST:PORT/v1/traces"),
+        ("http/protobuf", "grpc://127.0.0.1:4318", "http://HOST:PORT/v1/traces"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, protocol: str, endpoint: str, says: str) -> None:
+    monkeypatch.setenv(PROTOCOL_VARIABLE, protocol)
+    with pytest.raises(ConfigError, match=says) as caught:
+        RequestTracer(endpoint, "tiny")
+    assert caught.value.param == "otlp_traces_endpoint"
+
+
 @pytest.mark.parametrize("protocol", list(COLLECTORS))
 def test_a_collector_that_is_down_holds_nobody_up(monkeypatch: pytest.MonkeyPatch, protocol: str) -> None:
     """More spans than the queue holds; the end returns while the last attempt to send still runs."""

@@ -119,6 +119,12 @@ def test_nulls_count_as_absent_and_unknown_fields_are_ignored() -> None:
     assert parse_body(CompletionBody, {"prompt": "x", "no_such_field": [1], **fields}) == plain
 
 
+def test_thousands_of_fields_are_refused() -> None:
+    raw = json.dumps({f"field{i}": i for i in range(1001)}).encode()
+    with pytest.raises(RequestError, match="The body has 1001 fields, the limit is 1000"):
+        parse_object(raw, BodyLimits())
+
+
 def test_a_required_field_cannot_be_null() -> None:
     assert refused(CompletionBody, {"prompt": None}).param == "prompt"
     assert refused(CompletionBody, {}).message == "prompt: field required"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from headway.artifacts.card import ModelCard
 from headway.artifacts.context_length import context_length
+from headway.artifacts.rope_overrides import respelled
 from headway.errors import ConfigError
 
 _MOST_VALUES: Final = 10_000
@@ -53,7 +54,7 @@ def override_config(card: ModelCard, overrides: Mapping[str, Any]) -> tuple[Mode
         if name in overrides:
             raise _invalid(name, f"cannot be overridden: {why}")
     changes: list[str] = []
-    config = _merged(card.config, overrides, (), changes)
+    config = _merged(card.config, respelled(card.config, overrides), (), changes)
     return with_config(card, config), changes
 
 

@@ -140,6 +140,8 @@ def _derive(
     if known.model_type == "phi3" and isinstance(turning, int) and turning < config["head_dim"]:
         config["partial_rotary_factor"] = turning / config["head_dim"]
     window = config.get("sliding_window")
+    if window == 0:  # Phi-4, whose files have the key, but no window
+        config["sliding_window"] = None
     if window and known.window_pattern > 1:
         pattern = metadata.get(f"{name}.attention.sliding_window_pattern", known.window_pattern)
         config["layer_types"] = _layer_types(config["num_hidden_layers"], pattern, known.window_pattern)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from headway.cli.flag_help import effect, shown_default, shown_name, spellings
+from headway.cli.flag_help import effect, shown_default, shown_name, shown_span, spellings
 from headway.cli.serve_config import ALL_FLAGS
 from headway.engine.flag import Flag
 from headway.engine.flags_old import OLD_SPELLINGS
@@ -34,7 +34,7 @@ def _built(flags: Sequence[Flag]) -> Iterator[str]:
             if flag.is_built and flag.group == group:
                 names = ", ".join(f"`{name}`" for name in [shown_name(flag), *spellings(flag)])
                 default = shown_default(flag)
-                yield f"| {_cell(names)} | {f'`{default}`' if default else ''} | {_cell(flag.help)} |"
+                yield f"| {_cell(names)} | {f'`{default}`' if default else ''} | {_cell(f'{flag.help} {shown_span(flag)}'.rstrip())} |"
         yield ""
 
 

@@ -53,6 +53,11 @@ def shown_default(flag: Flag) -> str:
     return " ".join(map(str, flag.default)) if isinstance(flag.default, tuple) else str(flag.default)
 
 
+def shown_span(flag: Flag) -> str:
+    """Which numbers are allowed, as a sentence; empty where all are."""
+    return "" if flag.span is None else f"Allowed: {flag.span}."
+
+
 def effect(flag: Flag) -> str:
     """What a reader must know beside the help; empty for flags that simply work."""
     if flag.refused:
@@ -89,6 +94,6 @@ def _lines(flags: Sequence[Flag]) -> Iterator[str]:
     for flag in flags:
         names = ", ".join([shown_name(flag), *spellings(flag)])
         default = shown_default(flag)
-        text = " ".join(part for part in (flag.help, f"(default: {default})" if default else "", effect(flag)) if part)
+        text = " ".join(part for part in (flag.help, shown_span(flag), f"(default: {default})" if default else "", effect(flag)) if part)
         yield f"  {names}"
         yield textwrap.fill(text, _WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)

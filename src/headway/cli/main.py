@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -39,6 +40,15 @@ class _LazyGroup(click.Group):
         module, attribute = _COMMANDS[cmd_name][0].split(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """click suggests commands that are imported already, and here none is."""
+        near = difflib.get_close_matches(args[0], _COMMANDS, 1)
+        if near and args[0] not in (*_COMMANDS, *_NOT_BUILT):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

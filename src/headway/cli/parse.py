@@ -110,6 +110,9 @@ def _native(flag: Flag, value: Any) -> Any:
         return value
     if flag.kind in ("texts", "words", "csv"):
         items = value if isinstance(value, list) else [value]
+        for item in items:
+            if item is None or isinstance(item, dict | list):
+                raise ConfigError(f"{flag.name} in the config file cannot hold {item!r}", param=flag.name)
         return tuple(item for v in items for item in flag.read(str(v)))
     if isinstance(value, dict | list) or value is None:
         raise ConfigError(f"{flag.name} in the config file cannot be {value!r}", param=flag.name)

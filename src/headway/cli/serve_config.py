@@ -12,12 +12,13 @@ import yaml
 
 from headway.cli.flag_index import FlagIndex
 from headway.cli.parse import Parsed, Warn, parse_words, values_from_file
-from headway.engine.config import EngineConfig
+from headway.engine.config import SPANS, EngineConfig
 from headway.engine.flag import Flag
 from headway.engine.flags import ENGINE_FLAGS
+from headway.engine.span import Span
 from headway.errors import ConfigError
 from headway.server.environment import idle_variables, is_on, unknown_variables
-from headway.server.flags import SERVER_FLAGS
+from headway.server.flags import SECONDS, SERVER_FLAGS
 from headway.server.settings import ServerSettings
 
 DEFAULT_MODEL = "smollm2-135m-instruct"
@@ -38,6 +39,7 @@ COMMAND_FLAGS: tuple[Flag, ...] = (
 )
 ALL_FLAGS: tuple[Flag, ...] = (*COMMAND_FLAGS, *SERVER_FLAGS, *ENGINE_FLAGS)
 _GIB = 2**30
+_GIBS = Span(0, 2**20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +112,9 @@ def _read_file(path: str, index: FlagIndex, warn: Warn) -> dict[str, Any]:
 def _engine_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if space := environment.get("VLLM_CPU_KVCACHE_SPACE"):
-        out["kv_cache_memory_bytes"] = int(_number("VLLM_CPU_KVCACHE_SPACE", space) * _GIB) or None
+        out["kv_cache_memory_bytes"] = int(_number("VLLM_CPU_KVCACHE_SPACE", space, _GIBS) * _GIB) or None
     if interval := environment.get("VLLM_LOG_STATS_INTERVAL"):
-        out["log_stats_interval"] = _number("VLLM_LOG_STATS_INTERVAL", interval)
+        out["log_stats_interval"] = _number("VLLM_LOG_STATS_INTERVAL", interval, SPANS["log_stats_interval"])
     return out
 
 
@@ -128,14 +130,17 @@ def _server_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         ("VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT", "chat_template_render_timeout"),
     ):
         if seconds := environment.get(name):
-            out[setting] = _number(name, seconds)
+            out[setting] = _number(name, seconds, SECONDS)
     if is_on(environment, "VLLM_TRACE_FUNCTION"):
         out["trace_function"] = True
     return out
 
 
-def _number(name: str, text: str) -> float:
+def _number(name: str, text: str, span: Span) -> float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         raise ConfigError(f"{name} must be a number, got {text[:40]!r}", param=name) from None
+    if number not in span:
+        raise ConfigError(f"{name} must be {span}, got {text[:40]!r}", param=name)
+    return number

@@ -18,6 +18,7 @@ from headway.kvcache.manager import KVCacheManager
 
 _BIAS_LIMIT = 100.0
 _MAX_SALT = 1024
+_MAX_CELLS = 2**20  # of logits that one list of tokens names, in all sequences of a request
 _MAX_BAD_TOKENS = 1024  # of all bad words together, as in vLLM
 _MAX_BAD_CHARACTERS = 16 * _MAX_BAD_TOKENS  # more is refused without tokenizing it
 
@@ -106,6 +107,10 @@ def _check_ids(param: str, ids: Iterable[int], vocab_size: int) -> None:
 
 
 def _check_params(params: SamplingParams, limits: AdmissionLimits) -> None:
+    for name in ("stop_token_ids", "allowed_token_ids", "logit_bias"):
+        count = len(getattr(params, name) or ())
+        if count * params.n > _MAX_CELLS:
+            raise RequestError(f"{name} names {count} tokens for each of {params.n} choices, the limit is {_MAX_CELLS} in all", param=name)
     for name in ("stop_token_ids", "allowed_token_ids", "logprob_token_ids"):
         _check_ids(name, getattr(params, name) or (), limits.vocab_size)
     _check_ids("logit_bias", params.logit_bias or (), limits.vocab_size)

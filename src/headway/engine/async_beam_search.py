@@ -33,7 +33,7 @@ async def search_beams(
 ) -> AsyncGenerator[RequestOutput, None]:  # fmt: skip
     """`run` adds a request and yields its outputs; closing this generator or cancelling its reader ends what runs."""
     check_prompt(prompt_ids, engine.limits)
-    search = begin(prompt_ids, params, engine.limits, engine.tokenizer, widest)
+    search = begin(prompt_ids, params, engine.limits, engine.tokenizer, widest, shown.logprobs or 0)
     cached: int | None = None
     number = 0
     while not search.done:

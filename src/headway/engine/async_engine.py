@@ -12,7 +12,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -31,6 +31,8 @@ from headway.errors import EngineDeadError, HeadwayError, LoadingError, QueueFul
 from headway.telemetry.stats import NOTHING
 
 _log = logging.getLogger(__name__)
+Command = Request | str | Callable[[], None] | None  # add | abort by id | do between two steps | stop
+_POLL_SECONDS = 0.005
 _LONG_TEXT = 4096  # characters; longer texts are tokenized off the event loop
 
 
@@ -69,7 +71,7 @@ class AsyncEngine:
         self._loaded: LoadedEngine | None = None
         self._stage, self._progress = "resolving", 0.0
         self._error: str | None = None
-        self._commands: queue.SimpleQueue[Request | str | None] = queue.SimpleQueue()  # add | abort by id | stop
+        self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._listeners: dict[str, _Listener] = {}
         self._lock = threading.Lock()  # guards _listeners
         self._ready = threading.Event()  # also set when loading failed
@@ -224,6 +226,16 @@ class AsyncEngine:
         """End a request; its reader gets a last output with finish_reason "abort"."""
         self._commands.put(request_id)
 
+    async def reset_prefix_cache(self) -> bool:
+        """Forget all cached prefixes, between two steps; False, and no change, while any sequence holds blocks."""
+        pool = self.loaded.core.scheduler.kv.pool
+        outcome: list[bool] = []
+        self._commands.put(lambda: outcome.append(pool.reset()))
+        while not outcome:
+            _ = self.loaded  # raises when nobody will do it any more
+            await asyncio.sleep(_POLL_SECONDS)
+        return outcome[0]
+
     def _enlist(self, request: Request) -> _Listener:
         with self._lock:
             if self._stage in ("dead", "stopped"):
@@ -290,12 +302,14 @@ class AsyncEngine:
                     ended = core.abort(command)
                     if listener is not None and ended is not None:
                         _post(listener.loop, [(listener, ended)])
-                else:
+                elif isinstance(command, Request):
                     core.add(command)
+                else:
+                    command()
             if core.has_work:
                 self._deliver(core.step())
 
-    def _pending(self, *, block: bool) -> list[Request | str | None]:
+    def _pending(self, *, block: bool) -> list[Command]:
         commands = [self._commands.get()] if block else []
         with contextlib.suppress(queue.Empty):
             while True:

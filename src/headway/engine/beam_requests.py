@@ -17,16 +17,16 @@ from headway.kvcache.manager import KVCacheManager
 
 
 def begin(
-    prompt_ids: list[int], params: BeamSearchParams, limits: AdmissionLimits, tokenizer: Tokenizer, widest: int
+    prompt_ids: list[int], params: BeamSearchParams, limits: AdmissionLimits, tokenizer: Tokenizer, widest: int, kept: int = -1
 ) -> BeamSearch:
-    """`widest`: as many sequences as a step may hold (--max-num-seqs). Raises RequestError."""
+    """`widest`: as many sequences as a step may hold (--max-num-seqs); `kept` as in BeamSearch. Raises RequestError."""
     if params.beam_width > widest:
         raise RequestError(
             f"beam search with {params.beam_width} beams needs as many sequences in one step, this server has {widest}",
             param="n", fix="Ask for fewer, or raise --max-num-seqs.",
         )  # fmt: skip
     eos_ids = frozenset(i for i in tokenizer.eos_ids if i < limits.vocab_size)
-    return BeamSearch(prompt_ids, params, eos_ids, limits.max_model_len, limits.vocab_size)
+    return BeamSearch(prompt_ids, params, eos_ids, limits.max_model_len, limits.vocab_size, kept)
 
 
 def round_requests(
@@ -56,7 +56,7 @@ def row_of(output: RequestOutput) -> PositionLogprobs:
 def as_output(
     search: BeamSearch, request_id: str, prompt: str | None, prompt_ids: list[int], shown: SamplingParams, tokenizer: Tokenizer, cached: int
 ) -> RequestOutput:
-    """The best beams as the sequences of one request. `shown`: how many log-probabilities, and how to write the text."""
+    """The best beams as the sequences of one request. `shown`: whether with log-probabilities, and how to write the text."""
     sequences = [_completion(i, beam, prompt_ids, shown, tokenizer) for i, beam in enumerate(search.best())]
     return RequestOutput(request_id, prompt, prompt_ids, outputs=sequences, finished=True, num_cached_tokens=cached)
 
@@ -73,13 +73,7 @@ def _completion(
     text = "".join(map(writer.push, ids)) + writer.flush()
     logprobs = None
     if shown.logprobs is not None:
-        logprobs = [_narrowed(row, shown.logprobs) for row in beam.logprobs[: len(ids)]]
+        logprobs = beam.logprobs[: len(ids)]
     return CompletionOutput(
         index, text, ids, beam.cum_logprob if shown.logprobs is not None else None, logprobs, beam.finish_reason
     )
-
-
-def _narrowed(row: PositionLogprobs, count: int) -> PositionLogprobs:
-    """The beam's own token, which stands first, and the `count` likeliest; -1 = all."""
-    own = next(iter(row))
-    return {t: e for t, e in row.items() if t == own or count == -1 or (e.rank or 0) <= count}

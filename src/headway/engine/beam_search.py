@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 
 from headway.engine.outputs import PositionLogprobs
 from headway.engine.sampling_params import SamplingParams
+from headway.engine.span import Span
 from headway.errors import RequestError
+
+_PENALTIES = Span(-32, 32)  # a length to a higher power may be no number any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,8 @@ class BeamSearchParams:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise RequestError(f"{name} must be at least 1, got {value!r}", param=name)
-        if not isinstance(self.length_penalty, int | float) or not math.isfinite(self.length_penalty):
-            raise RequestError(f"length_penalty must be a finite number, got {self.length_penalty!r}", param="length_penalty")
+        if self.length_penalty not in _PENALTIES:
+            raise RequestError(f"length_penalty must be {_PENALTIES}, got {self.length_penalty!r}", param="length_penalty")
         SamplingParams(temperature=self.temperature)  # checks its range
 
 
@@ -62,9 +65,14 @@ class BeamSearchOutput:
 
 class BeamSearch:
     """The beams of one prompt. Ask for one token after each of `open` with `asking`, hand the rows to `advance`, and
-    so on until `done`; then `best`."""
+    so on until `done`; then `best`. Of each row a beam keeps its own token and the `kept` likeliest, -1 = all it was given: rows
+    of 2 * width alternatives, for each token of each beam, take memory.
+    """
 
-    def __init__(self, prompt_ids: Sequence[int], params: BeamSearchParams, eos_ids: frozenset[int], max_model_len: int, vocab_size: int):
+    def __init__(
+        self, prompt_ids: Sequence[int], params: BeamSearchParams, eos_ids: frozenset[int], max_model_len: int, vocab_size: int, kept: int = -1
+    ):
+        self._kept = kept
         self.params = params
         self.open = [BeamSearchSequence(list(prompt_ids))]
         self._eos_ids = eos_ids
@@ -88,11 +96,11 @@ class BeamSearch:
             for token, logprob in self._likeliest(row):
                 total = beam.cum_logprob + logprob
                 if token in self._eos_ids and not self.params.ignore_eos:
-                    self._ended.append(_extended(total, beam, token, row, "stop"))
+                    self._ended.append(self._extended(total, beam, token, row, "stop"))
                 else:
                     extensions.append((total, beam, token, row))
         extensions.sort(key=lambda extension: -extension[0])
-        self.open = [_extended(*extension) for extension in extensions[: self.params.beam_width]]
+        self.open = [self._extended(*extension) for extension in extensions[: self.params.beam_width]]
         self._ended = self._ordered(self._ended)
         self._rounds_left -= 1
 
@@ -114,9 +122,13 @@ class BeamSearch:
         ranked = sorted(row.items(), key=lambda item: item[1].rank or 0)[: self._candidates]
         return [(token, entry.logprob) for token, entry in ranked if entry.logprob > -math.inf]
 
+    def _extended(
+        self, total: float, beam: BeamSearchSequence, token: int, row: PositionLogprobs, finish_reason: str | None = None
+    ) -> BeamSearchSequence:
+        own_first = {token: row[token]} | narrowed(row, self._kept)
+        return BeamSearchSequence([*beam.tokens, token], [*beam.logprobs, own_first], total, finish_reason=finish_reason)
 
-def _extended(
-    total: float, beam: BeamSearchSequence, token: int, row: PositionLogprobs, finish_reason: str | None = None
-) -> BeamSearchSequence:
-    own_first = {token: row[token]} | row
-    return BeamSearchSequence([*beam.tokens, token], [*beam.logprobs, own_first], total, finish_reason=finish_reason)
+
+def narrowed(row: PositionLogprobs, count: int) -> PositionLogprobs:
+    """The `count` likeliest; -1 = all."""
+    return row if count == -1 else {t: e for t, e in row.items() if 0 < (e.rank or 0) <= count}

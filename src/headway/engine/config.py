@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.engine.load_format import check_load_format
+from headway.engine.served_names import check_served_names
+from headway.engine.span import Span, whole
 from headway.errors import ConfigError
 from headway.models.implementation import IMPLEMENTATIONS, Implementation
 
@@ -16,6 +18,23 @@ CHOICES = {
     "model_impl": IMPLEMENTATIONS,
     "scheduling_policy": ("fcfs", "priority"),
     "tokenizer_mode": ("auto", "hf", "slow"),
+}
+SPANS = {
+    "block_size": whole(1),
+    "gpu_memory_utilization": Span(0, 1, above=True),
+    "kv_cache_memory_bytes": whole(1),
+    "log_stats_interval": Span(0, above=True),
+    "long_prefill_token_threshold": whole(0),
+    "max_logprobs": whole(0, also=-1),
+    "max_model_len": whole(2, also=-1),
+    "max_num_batched_tokens": whole(1),
+    "max_num_queued_reqs": whole(1),
+    "max_num_queued_tokens": whole(1),
+    "max_num_seqs": whole(1),
+    "num_gpu_blocks_override": whole(1),
+    "prefill_schedule_interval": whole(1),
+    "seed": whole(-(2**63), 2**63 - 1),
+    "watermark": Span(0, 1, below=True),
 }
 
 
@@ -70,30 +89,10 @@ class EngineConfig:
     otlp_traces_endpoint: str | None = None
 
     def __post_init__(self) -> None:
-        for name, lowest in (
-            ("block_size", 1),
-            ("max_num_seqs", 1),
-            ("max_num_batched_tokens", 1),
-            ("long_prefill_token_threshold", 0),
-            ("prefill_schedule_interval", 1),
-            ("max_num_queued_reqs", 1),
-            ("max_num_queued_tokens", 1),
-            ("kv_cache_memory_bytes", 1),
-            ("num_gpu_blocks_override", 1),
-            ("max_logprobs", -1),
-        ):
+        for name, span in SPANS.items():
             value = getattr(self, name)
-            if value is not None and not (_is_whole(value) and value >= lowest):
-                raise _out_of_range(name, value, f"at least {lowest}")
-        length, seed, share = self.max_model_len, self.seed, self.gpu_memory_utilization
-        if length is not None and not (_is_whole(length) and (length == -1 or length >= 2)):
-            raise _out_of_range("max_model_len", length, "at least 2, or -1 for what fits")
-        if not (_is_whole(seed) and -(2**63) <= seed < 2**63):
-            raise _out_of_range("seed", seed, "a 64-bit integer")
-        if share is not None and not (isinstance(share, int | float) and 0 < share <= 1):
-            raise _out_of_range("gpu_memory_utilization", share, "in (0, 1]")
-        if not (isinstance(self.watermark, int | float) and 0 <= self.watermark < 1):
-            raise _out_of_range("watermark", self.watermark, "in [0, 1)")
+            if value is not None and value not in span:
+                raise ConfigError(f"{name} must be {span}, got {value!r}", param=name)
         if self.batch_invariant and self.logits_processors:
             raise ConfigError(
                 "--batch-invariant and --logits-processors exclude each other: a processor sees all rows at once",
@@ -103,6 +102,7 @@ class EngineConfig:
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}", param=name)
 
+        check_served_names(self.served_model_name)
         check_load_format(self.load_format)
         for name in ("hf_overrides", "override_generation_config"):
             if not isinstance(getattr(self, name), Mapping):
@@ -112,11 +112,3 @@ class EngineConfig:
     def name(self) -> str:
         """The model name that answers carry."""
         return self.served_model_name[0] if self.served_model_name else self.model
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _out_of_range(name: str, value: object, expected: str) -> ConfigError:
-    return ConfigError(f"{name} must be {expected}, got {value!r}", param=name)

@@ -153,7 +153,10 @@ class EngineCore:
         times = self._take(computed.sampled, touched)
         self._grow()
         outputs = self._outputs(touched)
-        self._observe(plan, len(computed.sampled), times)
+        self._observe(plan, len(times[0]) + len(times[1]), times)
+        for text in touched:
+            if text.sequence.status is Status.FINISHED:
+                text.sequence.forget_prompt()
         return outputs
 
     def _take(

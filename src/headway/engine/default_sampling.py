@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ from headway.engine.sampling_params import SamplingParams
 from headway.errors import ArtifactError, ConfigError, RequestError
 
 _USED = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
+_MEANING = (*_USED, "max_new_tokens")
 _FILE = "generation_config.json"
+_log = logging.getLogger(__name__)
 
 
 def generation_config(config: EngineConfig, card: ModelCard) -> Mapping[str, Any]:
@@ -25,7 +29,16 @@ def generation_config(config: EngineConfig, card: ModelCard) -> Mapping[str, Any
         found = {name: value for name, value in card.generation_config.items() if name.endswith("_token_id")}
     else:
         found = _read(Path(config.generation_config).expanduser())
+    _tell_what_means_nothing(config.override_generation_config)
     return {**found, **config.override_generation_config}
+
+
+def _tell_what_means_nothing(overrides: Mapping[str, Any]) -> None:
+    for name in overrides:
+        if name not in _MEANING and not name.endswith("_token_id"):
+            near = difflib.get_close_matches(name, _MEANING, 1)
+            guess = f"did you mean {near[0]}?" if near else f"known are {', '.join(_MEANING)}"
+            _log.warning("--override-generation-config %s has no effect; %s", name[:100], guess)
 
 
 def default_sampling(config: EngineConfig, card: ModelCard) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.engine.flag_values import READERS, Kind
+from headway.engine.span import Span
 from headway.errors import ConfigError, NotBuiltError
 
 
@@ -18,7 +19,7 @@ class Flag:
     `comes`: where that is planned; `harmless`: values that ask for what happens anyway. None of them: built.
 
     `aliases` are other spellings of equal rank ("-tp" or a long name); `words` are texts that stand for a value of
-    another kind. Old spellings are in `flags_old`.
+    another kind; `span` is which numbers are allowed. Old spellings are in `flags_old`.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Flag:
     aliases: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     words: Mapping[str, Any] = field(default_factory=dict)
+    span: Span | None = None
     feature: str | None = None
     comes: str = ""
     harmless: tuple[Any, ...] = ()
@@ -65,6 +67,8 @@ class Flag:
             raise ConfigError(
                 f"--{self.name} must be one of {', '.join(self.choices)}, got {text[:100]!r}", param=self.name
             )
+        if self.span is not None and value not in self.span:
+            raise ConfigError(f"--{self.name} must be {self.span}, got {text[:100]!r}", param=self.name)
         return value
 
     def check_value(self, value: Any) -> None:

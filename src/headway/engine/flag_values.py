@@ -32,7 +32,10 @@ def read_size(text: str) -> int:
         factor = _DECIMAL[unit[0].lower()]
     else:
         raise ValueError("a number with an optional unit such as 4k, 25.6K, 2GiB")
-    return int(float(number) * factor) if "." in number else int(number) * factor
+    try:
+        return int(float(number) * factor) if "." in number else int(number) * factor
+    except (OverflowError, ValueError):
+        raise ValueError("a number that memory can have") from None
 
 
 def _int(text: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.engine.config import CHOICES
+from headway.engine.config import CHOICES, SPANS
 from headway.engine.flag import Flag
 from headway.engine.flags_later import LATER_FLAGS
 
@@ -24,40 +24,40 @@ BUILT_FLAGS: tuple[Flag, ...] = (
     Flag("quantization", "text", None, "Weight format; must agree with the checkpoint, which decides when this is absent.", M, aliases=("-q",)),
     Flag(
         "max-model-len", "size", None, "Longest prompt plus answer in tokens; absent = the model's own, auto or -1 = what fits the KV cache.", M,
-        words={"auto": -1},
+        words={"auto": -1}, span=SPANS["max_model_len"],
     ),
-    Flag("seed", "int", 0, "Seed of everything random that has no seed of its own.", M),
+    Flag("seed", "int", 0, "Seed of everything random that has no seed of its own.", M, span=SPANS["seed"]),
     Flag("served-model-name", "words", (), "Name or names under which the API knows the model; answers carry the first.", M),
     Flag("generation-config", "text", "auto", "Where sampling defaults come from: auto = the model, vllm = neutral values, or a folder or file.", M),
     Flag("override-generation-config", "json", {}, "Sampling defaults that replace those of the model.", M),
-    Flag("max-logprobs", "int", 20, "Most alternatives a request may ask for; -1 = the whole vocabulary.", M),
+    Flag("max-logprobs", "int", 20, "Most alternatives a request may ask for; -1 = the whole vocabulary.", M, span=SPANS["max_logprobs"]),
     Flag("logprobs-mode", "text", "raw_logprobs", "Which numbers log-probabilities are.", M, choices=CHOICES["logprobs_mode"]),
     Flag("batch-invariant", "bool", False, "The same request gets the same bits whatever runs beside it; slower.", M),
     Flag("logits-processors", "texts", (), "Logits processors to load, as package.module:Class; their code runs with all rights.", M),
     Flag("accept-licence", "texts", (), "Word of a licence that has to be accepted before a download, such as gemma.", M),
     # cache
-    Flag("block-size", "int", 16, "Tokens in one block of the KV cache.", C),
+    Flag("block-size", "int", 16, "Tokens in one block of the KV cache.", C, span=SPANS["block_size"]),
     Flag(
         "gpu-memory-utilization", "float", None, "Fraction of memory for weights and KV cache; on a CPU: of the memory limit.", C,
-        aliases=("device-memory-utilization",),
+        aliases=("device-memory-utilization",), span=SPANS["gpu_memory_utilization"],
     ),
-    Flag("kv-cache-memory-bytes", "size", None, "Size of the KV cache; absent = the smaller of 2 GiB and 25 % of the available memory.", C),
-    Flag("num-gpu-blocks-override", "int", None, "Number of KV blocks, instead of a size.", C),
+    Flag("kv-cache-memory-bytes", "size", None, "Size of the KV cache; absent = the smaller of 2 GiB and 25 % of the available memory.", C, span=SPANS["kv_cache_memory_bytes"]),
+    Flag("num-gpu-blocks-override", "int", None, "Number of KV blocks, instead of a size.", C, span=SPANS["num_gpu_blocks_override"]),
     Flag("enable-prefix-caching", "bool", True, "Keep computed prompts for requests that begin alike.", C),
     # scheduler
-    Flag("max-num-seqs", "size", 256, "Most sequences in one step.", S),
-    Flag("max-num-batched-tokens", "size", 2048, "Token budget of one step.", S),
+    Flag("max-num-seqs", "size", 256, "Most sequences in one step.", S, span=SPANS["max_num_seqs"]),
+    Flag("max-num-batched-tokens", "size", 2048, "Token budget of one step.", S, span=SPANS["max_num_batched_tokens"]),
     Flag("enable-chunked-prefill", "bool", True, "Compute long prompts in parts, together with answers that run.", S),
-    Flag("long-prefill-token-threshold", "size", 0, "Most prompt tokens of one request in a step while others wait; 0 = no cap.", S),
+    Flag("long-prefill-token-threshold", "size", 0, "Most prompt tokens of one request in a step while others wait; 0 = no cap.", S, span=SPANS["long_prefill_token_threshold"]),
     Flag("scheduling-policy", "text", "fcfs", "Order of the queue: arrival, or priority (lower first).", S, choices=CHOICES["scheduling_policy"]),
     Flag("scheduler-reserve-full-isl", "bool", True, "Begin a prompt when all of it has room in the KV cache; else when its first chunk has.", S),
-    Flag("watermark", "float", 0.0, "Fraction of the KV blocks that a prompt leaves free when it begins beside others.", S),
-    Flag("prefill-schedule-interval", "int", 1, "While answers are written, prompts are computed in every so many steps only.", S),
-    Flag("max-num-queued-reqs", "size", None, "Requests that may wait before new ones are answered with 503.", S),
-    Flag("max-num-queued-tokens", "size", None, "Prompt tokens that may wait before new requests are answered with 503.", S),
+    Flag("watermark", "float", 0.0, "Fraction of the KV blocks that a prompt leaves free when it begins beside others.", S, span=SPANS["watermark"]),
+    Flag("prefill-schedule-interval", "int", 1, "While answers are written, prompts are computed in every so many steps only.", S, span=SPANS["prefill_schedule_interval"]),
+    Flag("max-num-queued-reqs", "size", None, "Requests that may wait before new ones are answered with 503.", S, span=SPANS["max_num_queued_reqs"]),
+    Flag("max-num-queued-tokens", "size", None, "Prompt tokens that may wait before new requests are answered with 503.", S, span=SPANS["max_num_queued_tokens"]),
     # logs
     Flag("disable-log-stats", "bool", False, "No statistics line every 10 seconds.", L),
-    Flag("log-stats-interval", "float", 10.0, "Seconds between statistics lines (VLLM_LOG_STATS_INTERVAL).", L),
+    Flag("log-stats-interval", "float", 10.0, "Seconds between statistics lines (VLLM_LOG_STATS_INTERVAL).", L, span=SPANS["log_stats_interval"]),
     Flag("otlp-traces-endpoint", "text", None, "OTLP collector for a span of each request; needs pip install 'headway[otel]'.", L),
 )  # fmt: skip
 

@@ -16,6 +16,7 @@ _log = logging.getLogger(__name__)
 _GREEDY_BELOW = 1e-5
 _LOWEST_TEMPERATURE = 1e-2
 MAX_STOP_STRINGS = environment_limit("VLLM_MAX_STOP_STRINGS", 4)
+MAX_STOP_CHARACTERS = 16_384  # of all stop strings; each character costs time in every sequence
 MAX_N = environment_limit("VLLM_MAX_N_SEQUENCES", 16384)
 MAX_BAD_WORDS = 128
 
@@ -121,6 +122,8 @@ class SamplingParams:
             raise _refuse("min_tokens", self.min_tokens, f"at most max_tokens ({self.max_tokens})")
         if len(self.stop_strings) > MAX_STOP_STRINGS:
             raise _refuse("stop", f"{len(self.stop_strings)} strings", f"at most {MAX_STOP_STRINGS} strings (VLLM_MAX_STOP_STRINGS raises this)")
+        if (size := sum(map(len, self.stop_strings))) > MAX_STOP_CHARACTERS:
+            raise _refuse("stop", f"{size} characters", f"at most {MAX_STOP_CHARACTERS} characters in all")
         if len(self.bad_words or []) > MAX_BAD_WORDS:
             raise _refuse("bad_words", f"{len(self.bad_words or [])} words", f"at most {MAX_BAD_WORDS} words")
         if self.stop_strings and not self.detokenize:

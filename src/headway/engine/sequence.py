@@ -100,3 +100,8 @@ class Sequence:
     @property
     def output_ids(self) -> list[int]:
         return self.tokens[self.num_prompt :]
+
+    def forget_prompt(self) -> None:
+        """For a sequence that has ended while others of its request go on: thousands of them must not hold a long prompt each."""
+        del self.tokens[: self.num_prompt]
+        self.num_prompt = 0

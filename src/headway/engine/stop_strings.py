@@ -6,6 +6,7 @@ The answer depends on the whole text only, not on how it is cut into pieces: str
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -120,7 +121,8 @@ class _Automaton:
         return whole
 
 
-def _borders(word: str) -> list[int]:
+@lru_cache(maxsize=64)  # the sequences of a request have the same stop strings
+def _borders(word: str) -> tuple[int, ...]:
     """For each length, the longest proper beginning of word[:length] that is also its end."""
     borders = [0] * (len(word) + 1)
     length = 0
@@ -130,7 +132,7 @@ def _borders(word: str) -> list[int]:
         if word[i] == word[length]:
             length += 1
         borders[i + 1] = length
-    return borders
+    return tuple(borders)
 
 
 def _head(held: str, text: str, length: int) -> str:

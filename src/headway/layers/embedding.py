@@ -9,20 +9,21 @@ import torch.nn.functional as F
 class Embedding:
     """Rows of a table, times `scale` where the architecture has one.
 
-    The scale is rounded to the dtype of the table first, as transformers does: 25.298 becomes 25.25 in bfloat16.
+    `rounded`: the scale is rounded to the dtype of the table first, as Gemma was trained: 25.298 becomes 25.25 in bfloat16.
     """
 
-    __slots__ = ("_scale", "weight")
+    __slots__ = ("_rounded", "_scale", "weight")
 
     weight: torch.Tensor
 
-    def __init__(self, scale: float | None):
+    def __init__(self, scale: float | None, *, rounded: bool = False):
         self._scale = scale
+        self._rounded = rounded
 
     def load(self, weight: torch.Tensor, bias: None = None) -> None:
         """`weight` [vocabulary, hidden]."""
         self.weight = weight
-        if self._scale is not None:
+        if self._scale is not None and self._rounded:
             self._scale = torch.tensor(self._scale, dtype=weight.dtype).item()
 
     def __call__(self, token_ids: torch.Tensor) -> torch.Tensor:

@@ -51,9 +51,9 @@ class HeadNorm:
 class RowNorm:
     """RMSNorm of all query heads of a token together, and of all its key heads together, in place (OLMo 2)."""
 
-    __slots__ = ("_epsilon", "_heads", "_norm", "_sizes", "weight")
+    __slots__ = ("_epsilon", "_heads", "_norm", "weights")
 
-    weight: torch.Tensor
+    weights: tuple[torch.Tensor, ...]
 
     def __init__(self, kernels: Kernels, epsilon: float, num_heads: int, num_kv_heads: int):
         self._norm = kernels.rms_norm
@@ -63,11 +63,9 @@ class RowNorm:
     def load(self, weight: torch.Tensor, bias: None = None) -> None:
         """`weight` [(query heads + key heads) * D]: that of the queries, then that of the keys."""
         size = weight.shape[0] // sum(self._heads)
-        self._sizes = [heads * size for heads in self._heads]
-        self.weight = weight
+        self.weights = torch.split(weight, [heads * size for heads in self._heads])
 
     def __call__(self, rows: torch.Tensor) -> None:
         """rows [T, query heads + key heads, D], changed in place."""
-        weights = torch.split(self.weight, self._sizes)
-        for part, weight in zip(torch.split(rows, self._heads, 1), weights, strict=True):
+        for part, weight in zip(torch.split(rows, self._heads, 1), self.weights, strict=True):
             part.copy_(self._norm(part.flatten(1), weight, self._epsilon).view(part.shape))

@@ -13,7 +13,7 @@ from headway.layers.embedding import Embedding
 from headway.layers.gated_mlp import GatedMLP
 from headway.layers.lm_head import LMHead
 from headway.layers.moe import MixtureOfExperts
-from headway.layers.norms import HEAD_NORMS, NORMS, Norm
+from headway.layers.norms import HEAD_NORMS, NORMS, HeadNorms, Norm
 from headway.layers.plain_mlp import PlainMLP
 from headway.layers.position_embedding import PositionEmbedding
 from headway.layers.rotary import Rotary
@@ -30,20 +30,12 @@ class DecoderLayer:
         def norm() -> Norm:
             return NORMS[config.norm](kernels, config.norm_epsilon)
 
-        rope = config.layer_ropes[index]
-        shape = AttentionShape(
-            config.num_heads, config.num_kv_heads, config.head_dim, config.attention_scale,
-            config.layer_windows[index], rope, None if rope is None else config.ropes[rope].rotary_dim,
-            config.attention_softcap,
-        )  # fmt: skip
-        head_norm = (
-            HEAD_NORMS[config.norm, config.qk_norm](kernels, config.norm_epsilon, config.num_heads, config.num_kv_heads)
-            if config.qk_norm
-            else None
-        )
+        def post_norm() -> Norm | None:
+            return norm() if config.post_norms else None
+
         self.attention_norm = norm()
         self.attention = Attention(
-            kernels, index, shape, head_norm, norm() if config.post_norms else None, config.residual_scale
+            kernels, index, _attention_shape(config, index), _head_norm(kernels, config), post_norm(), config.residual_scale
         )
         self.mlp_norm = norm()
         self.mlp: GatedMLP | PlainMLP | MixtureOfExperts
@@ -51,12 +43,27 @@ class DecoderLayer:
             self.mlp = MixtureOfExperts(kernels, config.activation, config.experts.routing)
         else:
             mlp = GatedMLP if config.gated_mlp else PlainMLP
-            self.mlp = mlp(kernels, config.activation, norm() if config.post_norms else None, config.residual_scale)
+            self.mlp = mlp(kernels, config.activation, post_norm(), config.residual_scale)
 
     def __call__(self, x: torch.Tensor, step: Step) -> torch.Tensor:
         """[T, hidden] -> [T, hidden]."""
         x = self.attention(self.attention_norm(x), x, step)
         return self.mlp(self.mlp_norm(x), x)
+
+
+def _attention_shape(config: DecoderConfig, layer: int) -> AttentionShape:
+    rope = config.layer_ropes[layer]
+    return AttentionShape(
+        num_heads=config.num_heads, num_kv_heads=config.num_kv_heads, head_dim=config.head_dim, scale=config.attention_scale,
+        window=config.layer_windows[layer], rope=rope, rotary_dim=None if rope is None else config.ropes[rope].rotary_dim,
+        softcap=config.attention_softcap,
+    )  # fmt: skip
+
+
+def _head_norm(kernels: Kernels, config: DecoderConfig) -> HeadNorms | None:
+    if config.qk_norm is None:
+        return None
+    return HEAD_NORMS[config.norm, config.qk_norm](kernels, config.norm_epsilon, config.num_heads, config.num_kv_heads)
 
 
 class PostNormLayer(DecoderLayer):
@@ -99,7 +106,7 @@ class Decoder(CausalLM):
         super().__init__()
         self.config = config
         self.dtype = dtype
-        self.embedding = Embedding(config.embedding_scale)
+        self.embedding = Embedding(config.embedding_scale, rounded=config.embedding_scale_rounded)
         self.positions = PositionEmbedding() if config.learned_positions else None
         layer = ParallelLayer if config.parallel_residual else DecoderLayer if config.pre_norms else PostNormLayer
         self.layers = [layer(kernels, config, i) for i in range(config.num_layers)]
@@ -115,7 +122,7 @@ class Decoder(CausalLM):
             kv=kv,
             plan=self._plan(batch, kv, self.config.num_heads, self.config.windows),
             tables=tuple(rotary.tables(batch.positions, self.dtype) for rotary in self._rotaries),
-            key_bias=None if self._alibi is None else self._alibi.reaching(reach(int(batch.context_lens.max()), kv.block_size)),
+            key_bias=self._key_bias(batch, kv),
         )
         x = self.embedding(batch.token_ids)
         if self.positions is not None:
@@ -123,6 +130,9 @@ class Decoder(CausalLM):
         for layer in self.layers:
             x = layer(x, step)
         return self.norm(x.index_select(0, batch.logits_rows))
+
+    def _key_bias(self, batch: ForwardBatch, kv: PagedKV) -> torch.Tensor | None:
+        return None if self._alibi is None else self._alibi.reaching(reach(int(batch.context_lens.max()), kv.block_size))
 
     @torch.inference_mode()
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:

@@ -61,6 +61,7 @@ class DecoderConfig:
     wide_norms: bool = False  # norm weights are float32 and multiplied before rounding
     residual_scale: float | None = None  # multiplies what attention and feed-forward add
     embedding_scale: float | None = None
+    embedding_scale_rounded: bool = False  # to the dtype of the model, before it multiplies
     logit_softcap: float | None = None
     logit_divisor: float | None = None
     experts: Experts | None = None

@@ -8,22 +8,22 @@ from typing import Final
 
 from headway.errors import ArtifactError
 from headway.models.architecture import Architecture
-from headway.models.falcon import FALCON
-from headway.models.gemma2 import GEMMA2
-from headway.models.gemma3 import GEMMA3
-from headway.models.gpt2 import GPT2
-from headway.models.gpt_neox import GPT_NEOX
-from headway.models.granite import GRANITE
-from headway.models.llama import LLAMA
-from headway.models.mistral import MISTRAL
-from headway.models.mixtral import MIXTRAL
-from headway.models.olmo2 import OLMO2
-from headway.models.phi3 import PHI3
-from headway.models.qwen2 import QWEN2
-from headway.models.qwen3 import QWEN3
-from headway.models.qwen3_moe import QWEN3_MOE
-from headway.models.stablelm import STABLELM
-from headway.models.starcoder2 import STARCODER2
+from headway.models.architectures.falcon import FALCON
+from headway.models.architectures.gemma2 import GEMMA2
+from headway.models.architectures.gemma3 import GEMMA3
+from headway.models.architectures.gpt2 import GPT2
+from headway.models.architectures.gpt_neox import GPT_NEOX
+from headway.models.architectures.granite import GRANITE
+from headway.models.architectures.llama import LLAMA
+from headway.models.architectures.mistral import MISTRAL
+from headway.models.architectures.mixtral import MIXTRAL
+from headway.models.architectures.olmo2 import OLMO2
+from headway.models.architectures.phi3 import PHI3
+from headway.models.architectures.qwen2 import QWEN2
+from headway.models.architectures.qwen3 import QWEN3
+from headway.models.architectures.qwen3_moe import QWEN3_MOE
+from headway.models.architectures.stablelm import STABLELM
+from headway.models.architectures.starcoder2 import STARCODER2
 
 ARCHITECTURES: Final[Mapping[str, Architecture]] = {
     known.name: known

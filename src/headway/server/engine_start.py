@@ -75,6 +75,9 @@ class PendingEngine:
     ) -> AsyncIterator[RequestOutput]:
         raise self._not_yet()
 
+    async def reset_prefix_cache(self) -> bool:
+        raise self._not_yet()
+
     def _not_yet(self) -> LoadingError:
         return LoadingError("The engine is starting")
 

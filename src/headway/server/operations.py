@@ -10,6 +10,7 @@ from headway.server.respond import json_response
 from headway.server.state import state_of
 from headway.telemetry.metrics import CONTENT_TYPE
 from headway.wire.models import ModelList, model_entry
+from headway.wire.operations import ResetAnswer
 
 
 async def version(request: Request) -> Response:
@@ -23,6 +24,13 @@ async def metrics(request: Request) -> Response:
 async def load(request: Request) -> Response:
     """API requests in flight."""
     return json_response({"server_load": state_of(request).load})
+
+
+async def reset_prefix_cache(request: Request) -> Response:
+    """Forget all cached prompts (VLLM_SERVER_DEV_MODE=1); 409 while requests run, since they stand on them."""
+    done = await state_of(request).engine.reset_prefix_cache()
+    answer: ResetAnswer = {"reset": done}
+    return json_response(answer, 200 if done else 409)
 
 
 async def models(request: Request) -> Response:

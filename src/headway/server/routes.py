@@ -14,14 +14,14 @@ from headway.server.completions import create_completion
 from headway.server.health import health
 from headway.server.insight import server_info, tokenizer_info
 from headway.server.invocations import invocations
-from headway.server.operations import load, metrics, models, version
+from headway.server.operations import load, metrics, models, reset_prefix_cache, version
 from headway.server.settings import ServerSettings
 from headway.server.tokenize import detokenize, tokenize
 from headway.wire.chat import ChatAnswer, ChatBody
 from headway.wire.completions import CompletionAnswer, CompletionBody
 from headway.wire.invocation import InvocationBody
 from headway.wire.models import ModelList
-from headway.wire.operations import HealthAnswer, LoadAnswer, VersionAnswer
+from headway.wire.operations import HealthAnswer, LoadAnswer, ResetAnswer, VersionAnswer
 from headway.wire.tokenize import DetokenizeAnswer, DetokenizeBody, TokenizeAnswer, TokenizeBody
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -63,6 +63,7 @@ ROUTES = (
     Route("/detokenize", ("POST",), detokenize, DetokenizeBody, DetokenizeAnswer),
     Route("/invocations", ("POST",), invocations, InvocationBody, dict[str, Any], counted=True, streams=True),
     Route("/tokenizer_info", ("GET",), tokenizer_info, answer=dict[str, Any], exists=lambda s: s.enable_tokenizer_info_endpoint),
+    Route("/reset_prefix_cache", ("POST",), reset_prefix_cache, answer=ResetAnswer, exists=lambda s: s.server_dev_mode),
     Route("/server_info", ("GET",), server_info, answer=dict[str, Any], needs_engine=False, exists=lambda s: s.server_dev_mode),
 )
 OPEN_PATHS = frozenset({"/health", "/ping", "/version", "/metrics"})  # need no key

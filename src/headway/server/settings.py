@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headway.errors import ConfigError
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
@@ -74,3 +76,11 @@ class ServerSettings:
     exit_on_engine_death: bool = False
     health_stall_seconds: float = 300.0  # VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS; 0 = never stalled
     timeout_keep_alive: float = 5.0  # VLLM_HTTP_TIMEOUT_KEEP_ALIVE
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for what the kinds of the flags do not show."""
+        if any(not key.strip() for key in self.api_key):
+            raise ConfigError("an API key is empty, so that everybody would have it", param="api_key", fix="Leave --api-key out, or give a key.")
+        for name in ("default_chat_template_kwargs", "custom_histogram_buckets"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise ConfigError(f"{name} must be a JSON object, got {type(getattr(self, name)).__name__}", param=name)

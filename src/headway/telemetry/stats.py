@@ -20,7 +20,7 @@ class StepStats:
     prefix_queries: int  # tokens looked up in the prefix cache, at first admission only
     prefix_hits: int  # tokens found there
     preemptions: int
-    preempted_tokens: int  # computed tokens thrown away by the preemptions
+    preempted_tokens: int  # computed tokens of preempted sequences; their blocks may be found again
     first_token_seconds: tuple[float, ...] = ()
     inter_token_seconds: tuple[float, ...] = ()
 

@@ -140,7 +140,7 @@ class StatsLog:
         if not self._preempted or (told is not None and now - told < self.interval):
             return
         _log.warning(
-            "Engine %s: preempted %d sequence(s), since the KV cache is full: %d computed tokens lost, to be computed again. "
+            "Engine %s: preempted %d sequence(s), since the KV cache is full: at most %d tokens have to be computed again. "
             "Raise --kv-cache-memory-bytes or lower --max-num-seqs.",
             self._name,
             self._preempted,

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from headway.errors import ConfigError
 from headway.telemetry.stats import RequestStats
@@ -106,10 +107,12 @@ def _exporter(endpoint: str) -> SpanExporter:
     protocol = os.environ.get(PROTOCOL_VARIABLE) or "grpc"
     try:
         if protocol == "grpc":
+            _check_address(endpoint, ("grpc", "http", "https", ""), "grpc://HOST:PORT")
             from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as OverGrpc
 
             return OverGrpc(endpoint=endpoint, insecure=not endpoint.startswith("https://"))
         if protocol == "http/protobuf":
+            _check_address(endpoint, ("http", "https"), "http://HOST:PORT/v1/traces")
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as OverHttp
 
             return OverHttp(endpoint=endpoint)
@@ -121,3 +124,18 @@ def _exporter(endpoint: str) -> SpanExporter:
     raise ConfigError(
         f"{PROTOCOL_VARIABLE} must be grpc or http/protobuf, got {protocol[:40]!r}", param=PROTOCOL_VARIABLE, fix="Set it to one of them."
     )
+
+
+def _check_address(endpoint: str, schemes: tuple[str, ...], example: str) -> None:
+    """The exporters take any text, and every span is lost later."""
+    scheme, mark, rest = endpoint.rpartition("://")
+    try:
+        parts = urlsplit(f"//{rest}")
+        fits = scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ConfigError(
+            f"--otlp-traces-endpoint must be an address such as {example} with this protocol ({PROTOCOL_VARIABLE}), got {endpoint[:100]!r}",
+            param="otlp_traces_endpoint", fix="Give the address of the collector.",
+        )  # fmt: skip

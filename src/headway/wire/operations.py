@@ -29,3 +29,9 @@ class LoadAnswer(TypedDict):
     """API requests in flight."""
 
     server_load: int
+
+
+class ResetAnswer(TypedDict):
+    """`reset`: whether the prefix cache is empty now."""
+
+    reset: bool

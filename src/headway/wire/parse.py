@@ -14,6 +14,7 @@ from headway.wire.limits import BodyLimits, check_depth
 T = TypeVar("T", bound=BaseModel)
 _MAX_ENTRIES = 10
 _MAX_INPUT = 200
+_MAX_FIELDS = 1000  # unknown ones are ignored, but looked at
 _SHOW = reprlib.Repr()  # never renders a large value in full
 _SHOW.maxstring = _SHOW.maxother = _MAX_INPUT
 
@@ -30,6 +31,8 @@ def parse_object(raw: bytes, limits: BodyLimits) -> dict[str, Any]:
         raise RequestError(f"The body is not valid JSON: {e.msg} ({where})", reason="body_invalid") from e
     if not isinstance(value, dict):
         raise RequestError(f"The body is a JSON {_json_kind(value)}, expected an object", reason="body_invalid")
+    if len(value) > _MAX_FIELDS:
+        raise RequestError(f"The body has {len(value)} fields, the limit is {_MAX_FIELDS}", reason="body_invalid")
     return value
 
 

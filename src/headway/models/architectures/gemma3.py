@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from headway.errors import NotBuiltError
 from headway.layers.rope_frequencies import RopeSpec
-from headway.models import gemma2, gguf_weights, hf_weights
+from headway.models import gguf_weights, hf_weights
 from headway.models.architecture import Architecture
+from headway.models.architectures import gemma2
 from headway.models.decoder_config import DecoderConfig
 from headway.models.hf_fields import (
     activation,
@@ -54,6 +55,7 @@ def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
         post_norms=True,
         wide_norms=True,
         embedding_scale=size["hidden_size"] ** 0.5,
+        embedding_scale_rounded=True,
         logit_softcap=optional_number(config, "final_logit_softcapping"),
     )
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from headway.models import hf_weights, llama
+from headway.models import hf_weights
 from headway.models.architecture import Architecture
+from headway.models.architectures import llama
 from headway.models.decoder_config import DecoderConfig, Experts
 from headway.models.expert_weights import HF_EXPERTS
 from headway.models.hf_experts import routing

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from headway.models import hf_weights, llama
+from headway.models import hf_weights
 from headway.models.architecture import Architecture
+from headway.models.architectures import llama
 from headway.models.decoder_config import DecoderConfig
+from headway.models.module_paths import ATTENTION_POST_NORM, HEAD_NORM, MLP_POST_NORM
 from headway.models.weight_rules import WeightRule
 
 
@@ -20,12 +22,12 @@ def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
 
 _NORMS: Final = (
     WeightRule("model.norm.weight", "norm", ("hidden",)),
-    WeightRule("model.layers.{layer}.self_attn.q_norm.weight", "layers.{layer}.attention.head_norm", ("q",), "rows"),
-    WeightRule("model.layers.{layer}.self_attn.k_norm.weight", "layers.{layer}.attention.head_norm", ("kv",), "rows"),
+    WeightRule("model.layers.{layer}.self_attn.q_norm.weight", HEAD_NORM, ("q",), "rows"),
+    WeightRule("model.layers.{layer}.self_attn.k_norm.weight", HEAD_NORM, ("kv",), "rows"),
     WeightRule(
-        "model.layers.{layer}.post_attention_layernorm.weight", "layers.{layer}.attention.output.norm", ("hidden",)
+        "model.layers.{layer}.post_attention_layernorm.weight", ATTENTION_POST_NORM, ("hidden",)
     ),
-    WeightRule("model.layers.{layer}.post_feedforward_layernorm.weight", "layers.{layer}.mlp.down.norm", ("hidden",)),
+    WeightRule("model.layers.{layer}.post_feedforward_layernorm.weight", MLP_POST_NORM, ("hidden",)),
 )
 
 OLMO2 = Architecture("Olmo2ForCausalLM", configure, safetensors=(*hf_weights.PROJECTIONS, *_NORMS), gguf=())

@@ -16,6 +16,7 @@ from headway.models.architecture import Architecture
 from headway.models.decoder_config import DecoderConfig
 from headway.models.hf_fields import activation, flag, layer_types, number, optional_count, optional_number, sizes
 from headway.models.hf_rope import rope_spec
+from headway.models.module_paths import ATTENTION_NORM, ATTENTION_POST_NORM, MLP_NORM, MLP_POST_NORM
 from headway.models.weight_rules import WeightRule
 
 
@@ -41,23 +42,24 @@ def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
         post_norms=True,
         wide_norms=True,
         embedding_scale=size["hidden_size"] ** 0.5,
+        embedding_scale_rounded=True,
         logit_softcap=optional_number(config, "final_logit_softcapping", 30.0),
     )
 
 
 HF_NORMS: Final = (
     WeightRule("model.norm.weight", "norm", ("hidden",)),
-    WeightRule("model.layers.{layer}.input_layernorm.weight", "layers.{layer}.attention_norm", ("hidden",)),
+    WeightRule("model.layers.{layer}.input_layernorm.weight", ATTENTION_NORM, ("hidden",)),
     WeightRule(
-        "model.layers.{layer}.post_attention_layernorm.weight", "layers.{layer}.attention.output.norm", ("hidden",)
+        "model.layers.{layer}.post_attention_layernorm.weight", ATTENTION_POST_NORM, ("hidden",)
     ),
-    WeightRule("model.layers.{layer}.pre_feedforward_layernorm.weight", "layers.{layer}.mlp_norm", ("hidden",)),
-    WeightRule("model.layers.{layer}.post_feedforward_layernorm.weight", "layers.{layer}.mlp.down.norm", ("hidden",)),
+    WeightRule("model.layers.{layer}.pre_feedforward_layernorm.weight", MLP_NORM, ("hidden",)),
+    WeightRule("model.layers.{layer}.post_feedforward_layernorm.weight", MLP_POST_NORM, ("hidden",)),
 )
 
 GGUF_POST_NORMS: Final = (
-    WeightRule("blk.{layer}.post_attention_norm.weight", "layers.{layer}.attention.output.norm", ("hidden",)),
-    WeightRule("blk.{layer}.post_ffw_norm.weight", "layers.{layer}.mlp.down.norm", ("hidden",)),
+    WeightRule("blk.{layer}.post_attention_norm.weight", ATTENTION_POST_NORM, ("hidden",)),
+    WeightRule("blk.{layer}.post_ffw_norm.weight", MLP_POST_NORM, ("hidden",)),
 )
 
 GEMMA2 = Architecture(

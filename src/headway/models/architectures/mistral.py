@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from headway.models import llama
 from headway.models.architecture import Architecture
+from headway.models.architectures import llama
 from headway.models.decoder_config import DecoderConfig
 from headway.models.hf_fields import layer_types, optional_count
 

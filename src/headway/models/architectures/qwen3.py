@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from headway.models import gguf_weights, hf_weights, llama
+from headway.models import gguf_weights, hf_weights
 from headway.models.architecture import Architecture
+from headway.models.architectures import llama
+from headway.models.architectures.qwen_windows import qwen_windows
 from headway.models.decoder_config import DecoderConfig
-from headway.models.qwen_windows import qwen_windows
 
 
 def configure(config: Mapping[str, Any], context_length: int) -> DecoderConfig:
