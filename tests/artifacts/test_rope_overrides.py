@@ -59,6 +59,7 @@ def test_settings_by_kind_of_layer_are_changed_in_their_place() -> None:
     [
         (NEW, {"rope_parameters": {"factor": 8.0}}, "factor has no effect"),
         (OLD, {"rope_scaling": {"factor": 8.0}}, "factor has no effect"),
+        (NEW, {"rope_parameters": {"rope_type": "yarn"}}, "yarn without a factor has no effect"),
         (BY_LAYER, {"rope_theta": 1e6}, r"each kind of layer \(full_attention, sliding_attention\)"),
         (NEW, {"rope_parameters": "yarn"}, "like the value it replaces"),
     ],

@@ -47,6 +47,17 @@ def test_who_runs_it_and_why_not(tmp_path: Path) -> None:
     assert inspected(write_folder(tmp_path / "half"))[0]["reason"] == "missing_tensor"
 
 
+def test_the_cache_is_that_of_who_runs_it(tmp_path: Path) -> None:
+    """Keys of latent attention are wider than the head_dim of its configuration."""
+    model = fallback_model("deepseek3", tmp_path)
+    fields = json.loads(CliRunner().invoke(inspect_command, [str(model.folder), "--json"]).stdout)
+    config = fields["config"]
+    widest = max(config["qk_nope_head_dim"] + config["qk_rope_head_dim"], config["v_head_dim"])
+    kept = 2 * config["num_hidden_layers"] * config["num_attention_heads"] * widest * 2
+    assert widest > config["head_dim"]
+    assert fields["fits"]["kv_bytes_per_token"] == kept
+
+
 @pytest.mark.parametrize("flags", [[], ["--json"]])
 def test_errors_are_one_line_with_reason_and_exit_code_1(tmp_path: Path, flags: list[str]) -> None:
     path = tmp_path / "x.gguf"

@@ -295,8 +295,15 @@ def test_the_prefix_cache_is_reset_between_steps_and_only_while_nothing_runs(fix
         await fixture.idle()
         assert await engine.reset_prefix_cache()
         assert not pool._by_hash
-        await engine.shutdown()
+        held = ask(engine, "third", 300)
+        await anext(held)
+        fixture.gate.clear()
+        engine._commands.put(None)
+        reset = asyncio.create_task(engine.reset_prefix_cache())
+        await asyncio.sleep(0)
+        assert engine.is_ready, "the command is behind the last one that is heard"
+        fixture.gate.set()
         with pytest.raises(EngineDeadError):
-            await engine.reset_prefix_cache()
+            await reset
 
     fixture.run(body)

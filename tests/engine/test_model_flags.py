@@ -50,6 +50,12 @@ def tokens(llm: LLM, prompt: list[int] = PROMPT) -> list[int]:
     return llm.generate({"prompt_token_ids": prompt}, GREEDY, use_tqdm=False)[0].outputs[0].token_ids
 
 
+def test_a_revision_of_a_folder_is_said_to_mean_nothing(llama: TinyModel, caplog: pytest.LogCaptureFixture) -> None:
+    configured_card(EngineConfig(str(llama.folder), revision="v2", tokenizer_revision="v3"))
+    assert "--revision v2 has no effect" in said(caplog)
+    assert "--tokenizer-revision v3 has no effect" in said(caplog)
+
+
 # ---- --hf-overrides, --hf-config-path --------------------------------------------------------------------------------
 
 

@@ -217,8 +217,8 @@ def test_unknown_model(api: Api, stream: bool) -> None:
     assert "no-such" in found["message"]
 
 
-def test_any_served_name_is_taken_and_echoed(make_api: Make) -> None:
+def test_any_served_name_is_taken_and_the_first_is_told(make_api: Make) -> None:
     api = make_api(ScriptedEngine(served_model_name=("one", "two")))
-    assert api.complete(model="two")["model"] == "two"
+    assert api.complete(model="two")["model"] == "one"
     assert api.complete()["model"] == "one"
     error(api.post(COMPLETIONS, {"prompt": "x", "model": "tiny"}), 404, "model_not_found")

@@ -12,6 +12,7 @@ from typing import Any, Final
 from headway.errors import ConfigError
 
 _NAMES: Final = ("rope_theta", "rope_scaling", "rope_parameters")
+_LENGTH: Final = "original_max_position_embeddings"  # may stand in the configuration itself
 
 
 def respelled(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def respelled(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[s
     inner, inner_overrides = config.get("text_config"), overrides.get("text_config")
     if isinstance(inner, Mapping) and isinstance(inner_overrides, Mapping):
         out["text_config"] = respelled(inner, inner_overrides)
-    given = {name: out[name] for name in _NAMES if name in out}
+    given: dict[str, Any] = {name: out[name] for name in _NAMES if name in out}
     if not given or any(not isinstance(given.get(name) or {}, Mapping) for name in _NAMES[1:]):
         return out
     place = "rope_parameters" if not config.get("rope_scaling") and isinstance(config.get("rope_parameters"), Mapping) else "rope_scaling"
@@ -31,7 +32,8 @@ def respelled(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[s
     if _by_layer(old) or _by_layer(given.get("rope_parameters") or {}):
         return _only_by_layer(out, given, old)
     settings = _settings(given, old)
-    _check_effect(place, {**old, **settings}, settings)
+    length = out.get(_LENGTH, config.get(_LENGTH))
+    _check_effect(place, {_LENGTH: length, **old, **settings}, settings)
     rotary: dict[str, Any] = {}
     if place == "rope_scaling" and "rope_theta" in settings and "rope_theta" not in old:
         rotary["rope_theta"] = settings.pop("rope_theta")
@@ -57,6 +59,8 @@ def _check_effect(place: str, new: Mapping[str, Any], settings: Mapping[str, Any
     kind = new.get("rope_type") or new.get("type") or "default"
     if kind == "default" and settings.get("factor") is not None:
         raise _invalid(f"{place}.factor has no effect: rope_type is default", "Give rope_type, too: linear, dynamic, yarn or llama3.")
+    if kind == "yarn" and settings and not any(new.get(name) for name in ("factor", _LENGTH)):
+        raise _invalid(f"{place}: yarn without a factor has no effect", "Give factor: how many times longer texts become.")
 
 
 def _by_layer(settings: Mapping[str, Any]) -> bool:

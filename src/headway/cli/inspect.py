@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import sys
@@ -20,7 +19,7 @@ from headway.artifacts.progress import DownloadBars
 from headway.capacity.byte_text import byte_text
 from headway.capacity.fit import AUTO, fit
 from headway.capacity.kv_budget import kv_budget
-from headway.capacity.kv_geometry import kv_geometry
+from headway.capacity.kv_geometry import KvGeometry, kv_geometry
 from headway.capacity.weight_bytes import loaded_weight_bytes
 from headway.errors import CapacityError, HeadwayError
 from headway.host.memory_budget import MemoryBudget, memory_budget
@@ -75,6 +74,12 @@ def printable(text: str) -> str:
 
 def card_fields(card: ModelCard, memory: MemoryBudget) -> dict[str, Any]:
     """The card without its tensor list, and what this machine makes of it, as JSON-ready values."""
+    from headway.models.verdict import verdict  # imports torch, which takes a second
+
+    runs = verdict(card)
+    shape = runs.kv_shape
+    # Who runs it knows what is kept: in latent attention, say, the configuration's head_dim is not the width of keys.
+    kept = None if shape is None else KvGeometry(shape.num_layers, shape.num_kv_heads, shape.head_dim)
     return {
         "reference": card.reference,
         "path": str(card.path),
@@ -95,8 +100,8 @@ def card_fields(card: ModelCard, memory: MemoryBudget) -> dict[str, Any]:
         "context_length": card.context_length,
         "config": _plain(card.config),
         "generation_config": _plain(card.generation_config),
-        "runs": _runs(card),
-        "fits": _fits(card, memory),
+        "runs": {name: value for name in ("by", "why", "reason") if (value := getattr(runs, name)) is not None},
+        "fits": _fits(card, memory, kept),
         "problems": list(card.problems),
     }
 
@@ -110,15 +115,9 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _runs(card: ModelCard) -> dict[str, Any]:
-    """`by`: native, fallback or refused, and then why."""
-    from headway.models.verdict import verdict  # imports torch, which takes a second
-
-    return {name: value for name, value in dataclasses.asdict(verdict(card)).items() if value is not None}
-
-
-def _fits(card: ModelCard, memory: MemoryBudget) -> dict[str, Any]:
-    """Arithmetic for the default flags: bf16, block 16, default KV budget. `verdict` is a sentence."""
+def _fits(card: ModelCard, memory: MemoryBudget, kept: KvGeometry | None) -> dict[str, Any]:
+    """Arithmetic for the default flags: bf16, block 16, default KV budget. `verdict` is a sentence. Without `kept`, what
+    the configuration says."""
     weights = loaded_weight_bytes(card, RUN_DTYPE_BYTES)
     known: dict[str, Any] = {
         "memory_limit": memory.limit,
@@ -126,7 +125,7 @@ def _fits(card: ModelCard, memory: MemoryBudget) -> dict[str, Any]:
         "weight_bytes_loaded": weights,
     }
     try:
-        geometry = kv_geometry(card.config)
+        geometry = kept or kv_geometry(card.config)
         known["kv_bytes_per_token"] = geometry.bytes_per_token(RUN_DTYPE_BYTES)
         if weights > memory.available:
             return known | {

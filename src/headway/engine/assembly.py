@@ -33,7 +33,8 @@ def assemble(
         prefill_interval=config.prefill_schedule_interval,
     )  # fmt: skip
     draws = sampler(
-        model.config.vocab_size, seed=config.seed, logprobs_mode=config.logprobs_mode, known_tokens=tokenizer.vocab_size,
+        model.config.vocab_size, seed=config.seed, logprobs_mode=config.logprobs_mode,
         processors=ProcessorRows(processors) if processors else None,
     )  # fmt: skip
-    return EngineCore(Scheduler(limits, manager), ModelRunner(model, storage, config.block_size), draws, tokenizer, observers)
+    runner = ModelRunner(model, storage, config.block_size, known_tokens=tokenizer.vocab_size)
+    return EngineCore(Scheduler(limits, manager), runner, draws, tokenizer, observers)

@@ -23,6 +23,7 @@ _log = logging.getLogger(__name__)
 def configured_card(config: EngineConfig, progress: Callable[[float], None] = lambda part: None) -> ModelCard:
     """`progress` hears how much of a download is done. Raises ArtifactError, ConfigError."""
     card = _card(config, progress)
+    _tell_of_revisions(config)
     if config.load_format in ("safetensors", "gguf") and card.format != config.load_format:
         raise ConfigError(
             f"--load-format {config.load_format} was given, but {card.path} is {card.format}", reason="load_format_conflict",
@@ -50,6 +51,13 @@ def _card(config: EngineConfig, progress: Callable[[float], None]) -> ModelCard:
         if config.load_format == "dummy" and error.reason == "no_weights" and Path(config.model).expanduser().is_dir():
             return config_only_card(Path(config.model).expanduser(), config.model)
         raise
+
+
+def _tell_of_revisions(config: EngineConfig) -> None:
+    places = {"revision": config.model, "tokenizer_revision": config.tokenizer or config.model}
+    for name, place in places.items():
+        if (revision := getattr(config, name)) is not None and Path(place).expanduser().exists():
+            _log.warning("--%s %s has no effect: %s is on this machine", name.replace("_", "-"), revision[:100], place)
 
 
 def _without_window(card: ModelCard) -> ModelCard:

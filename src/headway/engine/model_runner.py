@@ -26,12 +26,17 @@ class StepResult:
 
 
 class ModelRunner:
-    """Stateless between steps: all state is in the sequences, their block tables and the KV storage."""
+    """Stateless between steps: all state is in the sequences, their block tables and the KV storage.
 
-    def __init__(self, model: CausalLM, kv: PagedKV, block_size: int):
+    Ids from `known_tokens` on are rows that pad the model's matrix: the tokenizer has no text for them, so they are no
+    choice, and no part of the distribution that log-probabilities speak of.
+    """
+
+    def __init__(self, model: CausalLM, kv: PagedKV, block_size: int, known_tokens: int):
         self.model = model
         self.kv = kv
         self.block_size = block_size
+        self.known_tokens = known_tokens
 
     @torch.inference_mode()
     def execute(self, plan: StepPlan) -> StepResult:
@@ -39,13 +44,19 @@ class ModelRunner:
         rows, sampling, scored = _wanted_rows(plan.chunks)
         hidden = self.model(self.batch(plan.chunks, rows), self.kv)
         count = len(sampling)
-        logits = self.model.logits(hidden[:count])
+        logits = self._logits(hidden[:count])
         prompt_logprobs = []
         start = count
         for chunk, targets in scored:
             prompt_logprobs.append((chunk, self._score(hidden[start : start + len(targets)], targets, chunk)))
             start += len(targets)
         return StepResult(logits, sampling, prompt_logprobs)
+
+    def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        logits = self.model.logits(hidden)
+        if self.known_tokens < logits.shape[1]:
+            logits[:, self.known_tokens :] = float("-inf")
+        return logits
 
     def clear(self, blocks: list[int]) -> None:
         """Zero blocks that may hold NaN: kernels read padding as 0 times whatever lies there."""
@@ -86,7 +97,7 @@ class ModelRunner:
         out: list[list[RankedLogprob]] = []
         for start in range(0, len(targets), _LOGITS_SLICE):
             part = targets[start : start + _LOGITS_SLICE]
-            table = self.model.logits(hidden[start : start + len(part)]).log_softmax(-1)
+            table = self._logits(hidden[start : start + len(part)]).log_softmax(-1)
             width = table.shape[1] if wanted == -1 else wanted
             out += rank_rows(table, part, [width] * len(part))
         return out

@@ -38,16 +38,12 @@ class Sampler:
     per row cost 30 ms at batch 32 on two cores (docs/lab.md).
 
     Where the uniform numbers come from: `draws`. What else runs in the batch never decides them.
-
-    Ids from `known_tokens` on are rows that pad the model's matrix: the tokenizer has no text for them, and they are never chosen.
     """
 
     def __init__(
-        self, vocab_size: int, *, seed: int = 0, logprobs_mode: str = "raw_logprobs", known_tokens: int | None = None,
-        processors: ProcessorRows | None = None,
+        self, vocab_size: int, *, seed: int = 0, logprobs_mode: str = "raw_logprobs", processors: ProcessorRows | None = None
     ):
         self.vocab_size = vocab_size
-        self.known_tokens = vocab_size if known_tokens is None else min(known_tokens, vocab_size)
         self.mode = logprobs_mode
         self._processors = processors
         self.seed = seed
@@ -59,8 +55,6 @@ class Sampler:
         batch = self._batch
         if batch is None or batch.sequences != sequences:
             batch = self._batch = SamplingBatch.of(sequences, self.vocab_size)
-        if self.known_tokens < self.vocab_size:
-            logits[:, self.known_tokens :] = float("-inf")
         raw = logits[batch.logprob_rows] if batch.logprob_rows and self.mode.startswith("raw") else None
         restrict(logits, batch)
         wrong: dict[int, str | None] = {}

@@ -41,7 +41,7 @@ def count(config: Mapping[str, Any], name: str, default: int | None = None) -> i
     value = config.get(name)
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _LARGEST:
-        raise bad_field(name, "a positive integer", value)
+        raise bad_field(name, f"a positive integer below {_LARGEST}", value)
     return value
 
 

@@ -8,17 +8,19 @@ from typing import Literal
 from headway.artifacts.card import ModelCard
 from headway.artifacts.quantization_claim import check_claim
 from headway.errors import HeadwayError
+from headway.kernels.paged_kv import KVShape
 from headway.models.native import NativePlan
 from headway.models.plan import plan_model
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`why` and `reason` (a stable word) are None unless it is refused."""
+    """`why` and `reason` (a stable word) are None unless it is refused; then nothing is known of `kv_shape`."""
 
     by: Literal["native", "fallback", "refused"]
     why: str | None = None
     reason: str | None = None
+    kv_shape: KVShape | None = None
 
 
 def verdict(card: ModelCard) -> Verdict:
@@ -28,4 +30,4 @@ def verdict(card: ModelCard) -> Verdict:
         plan = plan_model(card, card.context_length or 1)
     except HeadwayError as error:
         return Verdict("refused", error.message, error.reason)
-    return Verdict("native" if isinstance(plan, NativePlan) else "fallback")
+    return Verdict("native" if isinstance(plan, NativePlan) else "fallback", kv_shape=plan.config.kv_shape)

@@ -76,17 +76,18 @@ class ServerState:
         )
 
     def model_named(self, name: str | None) -> str:
-        """The name that the answer carries. Raises NotFoundError unless `name` is absent or one of the served names."""
-        if name is None or name == "":
-            return self.names[0]
-        if name not in self.names:
+        """The name that the answer carries: the first one, as in vLLM, whichever was asked for.
+
+        Raises NotFoundError unless `name` is absent or one of the served names.
+        """
+        if name and name not in self.names:
             shown = name if len(name) <= 200 else name[:197] + "..."
             raise NotFoundError(
                 f"The model {shown!r} does not exist here. Served: {', '.join(self.names)}",
                 reason="model_not_found",
                 param="model",
             )
-        return name
+        return self.names[0]
 
 
 def state_of(request: Request) -> ServerState:

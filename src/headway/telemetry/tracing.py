@@ -128,7 +128,7 @@ def _exporter(endpoint: str) -> SpanExporter:
 
 def _check_address(endpoint: str, schemes: tuple[str, ...], example: str) -> None:
     """The exporters take any text, and every span is lost later."""
-    scheme, mark, rest = endpoint.rpartition("://")
+    scheme, _, rest = endpoint.rpartition("://")
     try:
         parts = urlsplit(f"//{rest}")
         fits = scheme in schemes and bool(parts.hostname) and parts.port != 0
