@@ -84,7 +84,7 @@ CASES = [pytest.param(name, "bfloat16", marks=[] if name in SHORT else pytest.ma
 CASES.append(pytest.param("smollm", "float32"))
 # One of each kind of layer: plain, soft caps and windows, parallel residual, LayerNorm with partial rotation. Mixtures of
 # experts know no such bound: where two experts are nearly equal, the last bit picks another one (a gap of 0.77 was seen).
-PARTING = ("smollm", "gemma2", "falcon", "stablelm")
+PARTING = ("smollm", "gemma2", "falcon_40b", "stablelm")
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
