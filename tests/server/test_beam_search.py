@@ -85,7 +85,7 @@ def test_several_prompts_and_chats(server: CaseServer) -> None:
         ("stream", {"stream": True}), ("stop", {"stop": "x"}), ("stop_token_ids", {"stop_token_ids": [1]}), ("min_tokens", {"min_tokens": 1}),
         ("top_p", {"top_p": 0.5}), ("top_k", {"top_k": 3}), ("presence_penalty", {"presence_penalty": 1}), ("logit_bias", {"logit_bias": {"1": 1}}),
         ("prompt_logprobs", {"prompt_logprobs": 1}), ("echo", {"echo": True, "logprobs": 1}), ("bad_words", {"bad_words": ["a"]}),
-        ("n", {"n": 33}), ("beam_width", {"n": 0}), ("max_tokens", {"max_tokens": 0, "echo": True}), ("logprob_token_ids", {"logprob_token_ids": [1]}),
+        ("n", {"n": 33}), ("n", {"n": 0}), ("max_tokens", {"max_tokens": 0, "echo": True}), ("logprob_token_ids", {"logprob_token_ids": [1]}),
         ("length_penalty", {"use_beam_search": False, "n": 1, "length_penalty": 2.0}),
     ],
 )  # fmt: skip

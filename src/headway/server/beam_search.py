@@ -36,7 +36,10 @@ _UNKNOWN: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 def beam_params(body: GenerationBody, engine: EnginePort, max_tokens: int | None) -> BeamSearchParams | None:
-    """None when the body does not ask for beam search. `max_tokens` None = as many as the context has room for. Raises RequestError naming a field that beam search does not know."""
+    """None when the body does not ask for beam search. `max_tokens` None = as many as the context has room for.
+
+    Raises RequestError naming a field that beam search does not know.
+    """
     if not body.use_beam_search:
         if body.length_penalty != 1:
             raise RequestError("length_penalty needs use_beam_search=true", param="length_penalty")
@@ -45,6 +48,8 @@ def beam_params(body: GenerationBody, engine: EnginePort, max_tokens: int | None
         value = getattr(body, name, None)
         if value is not None and not harmless(value):
             raise RequestError(f"{name} cannot be given with use_beam_search: {why}", param=name)
+    if body.n < 1:
+        raise RequestError(f"n, the number of beams, must be at least 1, got {body.n}", param="n")
     temperature = body.temperature if body.temperature is not None else engine.default_sampling.get("temperature", 1.0)
     return BeamSearchParams(
         beam_width=body.n,
