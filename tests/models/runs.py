@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -11,6 +11,16 @@ from headway.models.causal_lm import CausalLM
 from tests.kernels.batches import Chunk, make_batch, scattered_blocks
 
 BLOCK = 4
+LENGTH = 100
+
+
+def tokens(seed: int, length: int = LENGTH) -> list[int]:
+    return torch.randint(3, 160, (length,), generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
+    assert ours.shape == theirs.shape
+    return float((ours - theirs).abs().max())
 
 
 class Session:
@@ -49,3 +59,16 @@ def greedy(model: CausalLM, tokens: list[int], count: int, never: int) -> list[i
         found.append(int(allowed.argmax()))
         (logits,) = session.step((0, tokens + found, 1))
     return found
+
+
+def mixed_batches(model: CausalLM, oracle: Callable[[list[int]], torch.Tensor]) -> float:
+    """Prefills, chunks and decodes of four sequences in the same batches; the largest difference from `oracle(tokens)`."""
+    texts = [tokens(seed) for seed in range(1, 5)]
+    expected = [oracle(text) for text in texts]
+    session = Session(model, [LENGTH] * 4)
+    session.step((0, texts[0][:90], 90), (1, texts[1][:37], 37))
+    mixed = session.step((2, texts[2][:60], 60), (0, texts[0][:91], 1), (3, texts[3][:5], 5), (1, texts[1][:77], 40))
+    found = [difference(logits, expected[i][start:end]) for logits, (i, start, end) in zip(mixed, [(2, 0, 60), (0, 90, 91), (3, 0, 5), (1, 37, 77)], strict=True)]
+    ends = [(3, 5), (0, 91), (1, 77), (2, 60)]
+    decodes = session.step(*((i, texts[i][: end + 1], 1) for i, end in ends))
+    return max(*found, *(difference(logits[0], expected[i][end]) for logits, (i, end) in zip(decodes, ends, strict=True)))

@@ -14,11 +14,10 @@ from headway.models.causal_lm import CausalLM
 from headway.models.fallback.model import FallbackModel
 from headway.models.load import load_model
 from tests.models.fallback_models import CONFIGS, fallback_model
-from tests.models.runs import Session, greedy, in_chunks
+from tests.models.runs import LENGTH, difference, greedy, in_chunks, mixed_batches, tokens
 from tests.models.tiny_models import TinyModel
 
 NAMES = list(CONFIGS)
-LENGTH = 100
 
 
 @pytest.fixture(scope="module")
@@ -29,15 +28,6 @@ def fallback(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], TinyMo
 
 def load(model: TinyModel, dtype: torch.dtype = torch.float32) -> CausalLM:
     return load_model(inspect(str(model.folder)), dtype)
-
-
-def tokens(seed: int, length: int = LENGTH) -> list[int]:
-    return torch.randint(3, 160, (length,), generator=torch.Generator().manual_seed(seed)).tolist()
-
-
-def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
-    assert ours.shape == theirs.shape
-    return float((ours - theirs).abs().max())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -54,16 +44,7 @@ def test_logits_as_full_prefill_in_chunks_and_token_by_token(fallback: Callable[
 @pytest.mark.parametrize("name", NAMES)
 def test_mixed_batches_of_prefill_chunks_and_decodes(fallback: Callable[[str], TinyModel], name: str) -> None:
     model = fallback(name)
-    texts = [tokens(seed) for seed in range(1, 5)]
-    expected = [model.logits(text) for text in texts]
-    session = Session(load(model), [LENGTH] * 4)
-    session.step((0, texts[0][:90], 90), (1, texts[1][:37], 37))
-    mixed = session.step((2, texts[2][:60], 60), (0, texts[0][:91], 1), (3, texts[3][:5], 5), (1, texts[1][:77], 40))
-    for logits, (i, start, end) in zip(mixed, [(2, 0, 60), (0, 90, 91), (3, 0, 5), (1, 37, 77)], strict=True):
-        assert difference(logits, expected[i][start:end]) <= 2e-4
-    decodes = session.step(*((i, texts[i][: end + 1], 1) for i, end in [(3, 5), (0, 91), (1, 77), (2, 60)]))
-    for logits, (i, end) in zip(decodes, [(3, 5), (0, 91), (1, 77), (2, 60)], strict=True):
-        assert difference(logits[0], expected[i][end]) <= 2e-4
+    assert mixed_batches(load(model), model.logits) <= 2e-4
 
 
 @pytest.mark.parametrize("name", ["gemma", "cohere2", "deepseek3"])

@@ -18,13 +18,12 @@ from headway.models.causal_lm import CausalLM
 from headway.models.decoder import Decoder
 from headway.models.load import load_model
 from tests.kernels.batches import Chunk, make_batch
-from tests.models.runs import Session, greedy, in_chunks
+from tests.models.runs import LENGTH, Session, difference, greedy, in_chunks, mixed_batches, tokens
 from tests.models.tiny_models import CONFIGS, VARIANTS, TinyModel
 from tests.models.tiny_sizes import SERVED
 
 NAMES = list(CONFIGS)
 ALL = [*CONFIGS, *VARIANTS]
-LENGTH = 100
 Tiny = Callable[[str], TinyModel]
 
 
@@ -34,15 +33,6 @@ def card(model: TinyModel) -> ModelCard:
 
 def load(model: TinyModel) -> CausalLM:
     return load_model(card(model), torch.float32, context_length=SERVED)
-
-
-def tokens(seed: int, length: int = LENGTH) -> list[int]:
-    return torch.randint(3, 160, (length,), generator=torch.Generator().manual_seed(seed)).tolist()
-
-
-def difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
-    assert ours.shape == theirs.shape
-    return float((ours - theirs).abs().max())
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -68,16 +58,7 @@ def test_logits_with_the_reference_kernels(tiny: Tiny, name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_mixed_batches_of_prefill_chunks_and_decodes(tiny: Tiny, name: str) -> None:
     model = tiny(name)
-    texts = [tokens(seed) for seed in range(1, 5)]
-    expected = [model.logits(text) for text in texts]
-    session = Session(load(model), [LENGTH] * 4)
-    session.step((0, texts[0][:90], 90), (1, texts[1][:37], 37))
-    mixed = session.step((2, texts[2][:60], 60), (0, texts[0][:91], 1), (3, texts[3][:5], 5), (1, texts[1][:77], 40))
-    for logits, (i, start, end) in zip(mixed, [(2, 0, 60), (0, 90, 91), (3, 0, 5), (1, 37, 77)], strict=True):
-        assert difference(logits, expected[i][start:end]) <= 1e-4
-    decodes = session.step(*((i, texts[i][: end + 1], 1) for i, end in [(3, 5), (0, 91), (1, 77), (2, 60)]))
-    for logits, (i, end) in zip(decodes, [(3, 5), (0, 91), (1, 77), (2, 60)], strict=True):
-        assert difference(logits[0], expected[i][end]) <= 1e-4
+    assert mixed_batches(load(model), model.logits) <= 1e-4
 
 
 @pytest.mark.parametrize("name", NAMES)
