@@ -1,0 +1,1 @@
+"""Bidirectional encoders on packed rows: BERT and its relatives, one module each, and a way through transformers."""

@@ -1,0 +1,1 @@
+"""Task and decision models: many in one process, tiny latencies, strict answers."""

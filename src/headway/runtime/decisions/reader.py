@@ -1,0 +1,71 @@
+"""DecisionReader: how one family reads questions. The planner around it turns scores into answers of any wire form."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from headway.runtime.decisions.question import Question, QuestionType, Subject
+from headway.runtime.row import ItemFailure, Outcome, Row
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSpan:
+    """Code points [start, end) of the text that the question read."""
+
+    label: str
+    start: int
+    end: int
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the model says to one question.
+
+    `scores` [n options] are logits before any temperature: the planner divides by the calibrated temperature and takes
+    the softmax (choice, noul, score), or the sigmoid (set). `abstain` is a logit beside them, if the family has one.
+    `spans` for span questions; `scores` are then the largest word logit of each label. `extras` become `x_` fields.
+    """
+
+    scores: FloatArray
+    abstain: float | None = None
+    spans: tuple[FoundSpan, ...] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPlan:
+    """Rows of one question, and how their values are read. `read` gets values only, never failures: the planner turns a
+    failed row into the failure of the question. Questions may ask for equal rows: those are computed once."""
+
+    rows: tuple[Row, ...]
+    read: Callable[[Sequence[Outcome]], Reading]
+    input_tokens: int
+    complete: bool = True  # every token of what the question reads is in some row
+
+
+class DecisionReader(abc.ABC):
+    """Pure planning: renders and tokenizes. Used from several threads."""
+
+    question_types: frozenset[QuestionType]
+    max_options: int = 255
+    comfortable_options: int = 255
+    """Above it the planner asks in two rounds: groups of at most this many, then the best of each group."""
+
+    @abc.abstractmethod
+    def plan(self, subject: Subject, questions: Sequence[Question]) -> list[QuestionPlan | ItemFailure]:
+        """One entry for each question, in order. Each is read as if it were alone, unless the family reads all questions
+        in one sequence."""
+
+    def temperature(self, kind: QuestionType, options: int) -> float:
+        """The calibrated temperature of a type and number of options; 1 when none is known."""
+        return 1.0
