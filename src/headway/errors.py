@@ -98,7 +98,25 @@ class ArtifactError(HeadwayError):
     reason = "artifact_invalid"
 
 
+class PackageError(ArtifactError):
+    """The files of a model are damaged, unknown or not allowed; loading them again changes nothing."""
+
+    reason = "package_refused"
+
+
 class CapacityError(HeadwayError):
     """Weights or KV cache do not fit the memory there is."""
 
     reason = "does_not_fit"
+
+
+class PlacementError(CapacityError):
+    """No device of this machine can run the model."""
+
+    reason = "no_device"
+
+
+class SelfCheckError(HeadwayError):
+    """A model that was loaded does not answer as it should, and is not served."""
+
+    reason = "self_check_failed"

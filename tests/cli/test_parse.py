@@ -8,9 +8,9 @@ import pytest
 
 from headway.cli.flag_index import FlagIndex
 from headway.cli.parse import parse_words, values_from_file
-from headway.engine.flag import Flag
-from headway.engine.flag_values import read_size
 from headway.errors import ConfigError, NotBuiltError
+from headway.flags.flag import Flag
+from headway.flags.values import read_size
 
 INDEX = FlagIndex(
     (

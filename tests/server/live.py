@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from headway.http.listener import listen
+from headway.http.server import HttpServer
+from headway.http.tls import tls_context
 from headway.server.app import create_app
-from headway.server.http_server import HttpServer
-from headway.server.listener import listen
 from headway.server.settings import ServerSettings
 from headway.server.state import ServerState
-from headway.server.tls import tls_context
 from headway.telemetry.metrics import EngineMetrics
 from tests.server.scripted_engine import ScriptedEngine
 

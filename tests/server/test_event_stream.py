@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headway.errors import HeadwayError, RequestError, StepError
-from headway.server.client_watch import ClientLeft, ClientWatch
+from headway.http.client_watch import ClientLeft, ClientWatch
 from headway.server.event_stream import open_stream
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from headway.cli.serve_config import ALL_FLAGS
 from headway.engine.config import EngineConfig
-from headway.engine.flag import Flag
 from headway.engine.flags import BUILT_FLAGS
 from headway.engine.flags_old import OLD_SPELLINGS
 from headway.errors import ConfigError, NotBuiltError
+from headway.flags.flag import Flag
 from headway.server.flags import SERVER_FLAGS
 from headway.server.settings import ServerSettings
 

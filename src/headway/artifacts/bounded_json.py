@@ -18,6 +18,27 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
     Raises ArtifactError: a reason of `regular_file_size`, a kind of `foreign_file`, `json_too_large` or `invalid_json`.
     """
+    value = _read_json(path)
+    if not isinstance(value, dict):
+        raise _another_kind(path, "object", value)
+    return value
+
+
+def read_json_list(path: Path) -> list[Any]:
+    """Read one JSON list. Raises ArtifactError as `read_json_object` does."""
+    value = _read_json(path)
+    if not isinstance(value, list):
+        raise _another_kind(path, "list", value)
+    return value
+
+
+def _another_kind(path: Path, expected: str, found: Any) -> ArtifactError:
+    return ArtifactError(
+        f"{path} must hold a JSON {expected}, found {type(found).__name__}", reason="invalid_json", param=str(path)
+    )
+
+
+def _read_json(path: Path) -> Any:
     size = regular_file_size(path, "a JSON file")
     if size > MAX_JSON_BYTES:
         raise ArtifactError(
@@ -42,10 +63,6 @@ def read_json_object(path: Path) -> dict[str, Any]:
             param=str(path),
             fix="Download the file again, or correct it.",
         ) from None
-    if not isinstance(value, dict):
-        raise ArtifactError(
-            f"{path} must hold a JSON object, found {type(value).__name__}", reason="invalid_json", param=str(path)
-        )
     if _deeper_than(value, MAX_JSON_DEPTH):
         raise ArtifactError(
             f"{path} nests deeper than {MAX_JSON_DEPTH} levels, which no file of a model does",

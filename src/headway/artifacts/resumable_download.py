@@ -196,6 +196,7 @@ def _fetch_rest(
 ) -> None:
     have = _size(part)
     if nbytes is not None and have >= nbytes:  # complete, or longer and caught by the check of what was promised
+        part.touch()  # an empty file is complete before it is there
         return
     headers = {"Range": f"bytes={have}-", "Accept-Encoding": "identity"} if have else {"Accept-Encoding": "identity"}
     with client.stream("GET", url, headers=headers) as response:

@@ -207,7 +207,7 @@ def load_tokenizer(card: ModelCard, tokenizer: str | None = None) -> Tokenizer:
         place = Path(tokenizer).expanduser()
     else:
         place = card.files[0] if card.format == "gguf" and card.files else card.path
-    loaded = _load(place, ends)
+    loaded = tokenizer_at(place, ends)
     size = stated.get("vocab_size")
     if isinstance(size, int) and loaded.vocab_size > size:
         loaded.notes += (f"the tokenizer has {loaded.vocab_size} tokens and the model {size}: ids from {size} on cannot be used",)
@@ -216,7 +216,11 @@ def load_tokenizer(card: ModelCard, tokenizer: str | None = None) -> Tokenizer:
     return loaded
 
 
-def _load(place: Path, ends: Sequence[int]) -> Tokenizer:
+def tokenizer_at(place: Path, ends: Sequence[int] = ()) -> Tokenizer:
+    """The tokenizer in a folder, a tokenizer.json or a GGUF file; `ends` are further ids that end an answer.
+
+    Raises what `load_tokenizer` raises.
+    """
     if place.is_dir():
         return _from_folder(place, ends)
     if place.suffix == ".gguf":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from headway.engine.flag import Flag
 from headway.engine.flags_old import OLD_SPELLINGS
+from headway.flags.flag import Flag
 
 _WIDTH = 100
 _VALUE = {

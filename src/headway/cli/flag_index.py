@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headway.engine.flag import Flag
 from headway.engine.flags_old import OLD_SPELLINGS
 from headway.errors import ConfigError
+from headway.flags.flag import Flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,10 @@ class Match:
 class FlagIndex:
     """All spellings of some flags. Names are compared with dashes for underscores."""
 
-    def __init__(self, flags: Sequence[Flag]):
+    def __init__(self, flags: Sequence[Flag], command: str = "headway serve"):
+        """`command` is named in the advice for an unknown flag."""
         self.flags = flags
+        self._command = command
         self._long: dict[str, Flag] = {}
         self._short: dict[str, Flag] = {}
         for flag in flags:
@@ -70,4 +72,4 @@ class FlagIndex:
 
     def _suggestion(self, name: str) -> str:
         near = difflib.get_close_matches(name, [*self._long, *OLD_SPELLINGS], 1)
-        return f"Did you mean --{near[0]}?" if near else "headway serve --help=all lists all flags."
+        return f"Did you mean --{near[0]}?" if near else f"{self._command} --help=all lists all flags."

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.cli.flag_index import FlagIndex, Match
-from headway.engine.flag import Flag
-from headway.engine.flag_values import json_or_text
 from headway.errors import ConfigError
+from headway.flags.flag import Flag
+from headway.flags.values import json_or_text
 
 Warn = Callable[[str], None]
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 import torch
 
 from headway.engine.config import EngineConfig
-from headway.engine.flag import Flag
-from headway.engine.flag_values import Kind
 from headway.engine.flags import ENGINE_FLAGS
 from headway.errors import ConfigError, NotBuiltError
+from headway.flags.flag import Flag
+from headway.flags.values import Kind
 
 _FIELDS = {f.name for f in dataclasses.fields(EngineConfig)} - {"model"}
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from headway.engine.outputs import PositionLogprobs
 from headway.engine.sampling_params import SamplingParams
-from headway.engine.span import Span
 from headway.errors import RequestError
+from headway.flags.span import Span
 
 _PENALTIES = Span(-32, 32)  # a length to a higher power may be no number any more
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from headway.engine.load_format import check_load_format
 from headway.engine.served_names import check_served_names
-from headway.engine.span import Span, whole
 from headway.errors import ConfigError
+from headway.flags.span import Span, whole
 from headway.models.implementation import IMPLEMENTATIONS, Implementation
 
 CHOICES = {

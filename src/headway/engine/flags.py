@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headway.engine.config import CHOICES, SPANS
-from headway.engine.flag import Flag
 from headway.engine.flags_later import LATER_FLAGS
+from headway.flags.flag import Flag
 
 M, C, S, L = "Model", "Cache", "Scheduler", "Logs and metrics"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.engine.flag import Flag
+from headway.flags.flag import Flag
 
 M, C, S, P, LORA, OTHER = "Model", "Cache", "Scheduler", "Parallel", "LoRA", "Other"
 BREADTH, CHECKPOINTS, KERNELS, DEPTH, DISTRIBUTED = (

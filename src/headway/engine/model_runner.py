@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from headway.engine.sampler import RankedLogprob, rank_rows
 from headway.engine.step_plan import Chunk, StepPlan
 from headway.kernels.batch import ForwardBatch
 from headway.kernels.paged_kv import PagedKV
+from headway.kvcache.runs import Run, forward_batch
 from headway.models.causal_lm import CausalLM
 
 _LOGITS_SLICE = 128  # rows of prompt logits in memory at once: 128 x 49,152 x 4 bytes = 25 MB
@@ -64,32 +64,9 @@ class ModelRunner:
             self.kv.clear(blocks)
 
     def batch(self, chunks: list[Chunk], rows: list[int]) -> ForwardBatch:
-        """Flatten the chunks. Host work is a few vector operations plus one slice of a list for each sequence."""
-        counts = np.array([c.count for c in chunks], dtype=np.int32)
-        starts = np.array([c.start for c in chunks], dtype=np.int32)
-        ends = starts + counts
-        tables = np.zeros((len(chunks), -(-int(ends.max()) // self.block_size)), dtype=np.int32)
-        tokens: list[int] = []
-        for i, chunk in enumerate(chunks):
-            blocks = chunk.sequence.table.blocks
-            tables[i, : len(blocks)] = blocks[: tables.shape[1]]
-            if chunk.count == 1:
-                tokens.append(chunk.sequence.tokens[chunk.start])
-            else:
-                tokens += chunk.sequence.tokens[chunk.start : chunk.start + chunk.count]
-        owner = np.repeat(np.arange(len(chunks)), counts)
-        first_row = np.cumsum(counts) - counts
-        positions = np.arange(len(tokens)) + np.repeat(starts - first_row, counts)
-        slots = tables[owner, positions // self.block_size].astype(np.int64) * self.block_size + positions % self.block_size
-        return ForwardBatch(
-            token_ids=torch.tensor(tokens, dtype=torch.int64),
-            positions=torch.from_numpy(positions.astype(np.int64)),
-            slots=torch.from_numpy(slots),
-            query_lens=counts,
-            context_lens=ends,
-            block_tables=tables,
-            logits_rows=torch.tensor(rows, dtype=torch.int64),
-        )
+        """Flatten the chunks."""
+        runs = [Run(c.sequence.tokens, c.sequence.table.blocks, c.start, c.count) for c in chunks]
+        return forward_batch(runs, rows, self.block_size)
 
     def _score(self, hidden: torch.Tensor, targets: list[int], chunk: Chunk) -> list[list[RankedLogprob]]:
         """Log-probabilities of given next tokens, a slice of rows at a time so that memory stays bounded."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -10,6 +10,7 @@ import torch
 
 from headway.kernels.batch import ForwardBatch
 from headway.kernels.paged_kv import PagedKV
+from headway.kernels.row_groups import RowGroup
 
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu"]
 
@@ -24,6 +25,9 @@ class PackedLinear(Protocol):
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """[T, in] -> [T, out], in the dtype of x."""
+
+    def activated(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
+        """[T, in] -> activation(x W^T + b), rounded once where the backend can."""
 
     def add_to(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """residual [T, out] + (x W^T + b), rounded once where the backend can."""
@@ -62,6 +66,9 @@ class Kernels:
     gelu_tanh_gate: Callable[[torch.Tensor], torch.Tensor]
     """[T, 2n] -> gelu(gate, tanh form) * up, [T, n]."""
 
+    gelu_gate: Callable[[torch.Tensor], torch.Tensor]
+    """[T, 2n] -> gelu(gate, by the error function) * up, [T, n]."""
+
     activations: Mapping[Activation, Callable[[torch.Tensor], torch.Tensor]]
     """[T, n] -> [T, n], element by element; gelu is the exact one, by the error function."""
 
@@ -80,3 +87,8 @@ class Kernels:
     With a softcap c, scores (scaled, before the mask) become c * tanh(scores / c) (Gemma 2).
     key_bias float32 [H, P] is added to the scores of the keys at positions 0 .. P - 1, in float32 (ALiBi); only without a
     window, and P is at least `reach` of the longest context."""
+
+    attend_rows: Callable[[torch.Tensor, Sequence[RowGroup], int, int | None, float, torch.Tensor | None], torch.Tensor]
+    """qkv [T, 3H, D] (query, key and value heads), groups that cover all T tokens, H, reach, scale, bias -> [T, H * D]. A
+    token sees the tokens of its own row that are at most `reach` away, on both sides; None = all. Softmax in float32.
+    bias [H, at least L, at least L] is added to the scores, row and column 0 for a row's first token; only without a reach."""

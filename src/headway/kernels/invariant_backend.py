@@ -7,6 +7,7 @@ from headway.kernels.invariant_attention import attend, plan, store
 from headway.kernels.invariant_rows import (
     ACTIVATIONS,
     elementwise,
+    gelu_gate,
     gelu_tanh_gate,
     norm_heads,
     pack_linear,
@@ -14,10 +15,11 @@ from headway.kernels.invariant_rows import (
     rotate,
     silu_gate,
 )
+from headway.kernels.reference import attend_rows
 from headway.kernels.torch_pointwise import layer_norm, layer_norm_heads
 
 INVARIANT = Kernels(
     name="invariant", pack_linear=pack_linear, rms_norm=rms_norm, norm_heads=norm_heads, rotate=rotate, silu_gate=silu_gate,
-    gelu_tanh_gate=gelu_tanh_gate, layer_norm=layer_norm, layer_norm_heads=layer_norm_heads, activations=ACTIVATIONS,
-    elementwise=elementwise, plan=plan, store=store, attend=attend,
+    gelu_tanh_gate=gelu_tanh_gate, gelu_gate=gelu_gate, layer_norm=layer_norm, layer_norm_heads=layer_norm_heads, activations=ACTIVATIONS,
+    elementwise=elementwise, plan=plan, store=store, attend=attend, attend_rows=attend_rows,
 )  # fmt: skip

@@ -19,7 +19,7 @@ from typing import Final
 import torch
 import torch.nn.functional as F
 
-from headway.kernels.interface import PackedLinear
+from headway.kernels.interface import Activation, PackedLinear
 from headway.kernels.reference import PlainLinear
 from headway.kernels.torch_linear import pack_linear as pack
 from headway.kernels.torch_pointwise import ACTIVATIONS as TORCH_ACTIVATIONS
@@ -48,6 +48,9 @@ class RowTiles:
             part = x[begin : begin + self.rows]
             out[begin : begin + self.rows] = self.packed(self._full(part))[: part.shape[0]]
         return out
+
+    def activated(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
+        return ACTIVATIONS[activation](self(x))
 
     def add_to(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         out = torch.empty_like(residual)
@@ -111,3 +114,8 @@ def silu_gate(gate_up: torch.Tensor) -> torch.Tensor:
 def gelu_tanh_gate(gate_up: torch.Tensor) -> torch.Tensor:
     gate, up = gate_up.chunk(2, -1)
     return ACTIVATIONS["gelu_tanh"](gate).mul_(up)
+
+
+def gelu_gate(gate_up: torch.Tensor) -> torch.Tensor:
+    gate, up = gate_up.chunk(2, -1)
+    return ACTIVATIONS["gelu"](gate).mul_(up)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from headway.kernels.batch import ForwardBatch
 from headway.kernels.interface import Activation, Kernels, PackedLinear
 from headway.kernels.paged_kv import PagedKV
+from headway.kernels.row_groups import RowGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,9 @@ class PlainLinear:
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return F.linear(x, self.weight, self.bias)
+
+    def activated(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
+        return ACTIVATIONS[activation](self(x))
 
     def add_to(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         return residual + self(x)
@@ -70,6 +74,11 @@ def silu_gate(gate_up: torch.Tensor) -> torch.Tensor:
 def gelu_tanh_gate(gate_up: torch.Tensor) -> torch.Tensor:
     gate, up = gate_up.float().chunk(2, -1)
     return (F.gelu(gate, approximate="tanh") * up).to(gate_up.dtype)
+
+
+def gelu_gate(gate_up: torch.Tensor) -> torch.Tensor:
+    gate, up = gate_up.chunk(2, -1)
+    return (gelu(gate.float()) * up.float()).to(gate_up.dtype)
 
 
 def silu(x: torch.Tensor) -> torch.Tensor:
@@ -133,12 +142,29 @@ def attend(
     return out
 
 
+def attend_rows(
+    qkv: torch.Tensor, groups: Sequence[RowGroup], heads: int, reach: int | None, scale: float, bias: torch.Tensor | None
+) -> torch.Tensor:
+    out = qkv.new_empty(qkv.shape[0], heads * qkv.shape[2])
+    for group in groups:
+        places = torch.arange(group.length)
+        hidden = (places[:, None] - places).abs() > (group.length if reach is None else reach)
+        for start in range(group.start, group.start + group.rows * group.length, group.length):
+            query, key, value = qkv[start : start + group.length].float().transpose(0, 1).chunk(3)
+            scores = query @ key.transpose(1, 2) * scale
+            if bias is not None:
+                scores = scores + bias[:, : group.length, : group.length]
+            mixed = scores.masked_fill(hidden, float("-inf")).softmax(-1) @ value
+            out[start : start + group.length] = mixed.transpose(0, 1).flatten(1).to(out.dtype)
+    return out
+
+
 def elementwise(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
     return function(x)
 
 
 REFERENCE = Kernels(
     name="reference", pack_linear=pack_linear, rms_norm=rms_norm, norm_heads=norm_heads, rotate=rotate, silu_gate=silu_gate,
-    gelu_tanh_gate=gelu_tanh_gate, layer_norm=layer_norm, layer_norm_heads=layer_norm_heads, activations=ACTIVATIONS,
-    elementwise=elementwise, plan=plan, store=store, attend=attend,
+    gelu_tanh_gate=gelu_tanh_gate, gelu_gate=gelu_gate, layer_norm=layer_norm, layer_norm_heads=layer_norm_heads, activations=ACTIVATIONS,
+    elementwise=elementwise, plan=plan, store=store, attend=attend, attend_rows=attend_rows,
 )  # fmt: skip

@@ -5,10 +5,12 @@ from __future__ import annotations
 from headway.kernels.attention_plan import plan_attention
 from headway.kernels.interface import Kernels
 from headway.kernels.reference import elementwise
+from headway.kernels.row_attention import attend_rows
 from headway.kernels.torch_attention import attend, store
 from headway.kernels.torch_linear import pack_linear
 from headway.kernels.torch_pointwise import (
     ACTIVATIONS,
+    gelu_gate,
     gelu_tanh_gate,
     layer_norm,
     layer_norm_heads,
@@ -20,6 +22,6 @@ from headway.kernels.torch_pointwise import (
 
 TORCH = Kernels(
     name="torch", pack_linear=pack_linear, rms_norm=rms_norm, norm_heads=norm_heads, rotate=rotate, silu_gate=silu_gate,
-    gelu_tanh_gate=gelu_tanh_gate, layer_norm=layer_norm, layer_norm_heads=layer_norm_heads, activations=ACTIVATIONS,
-    elementwise=elementwise, plan=plan_attention, store=store, attend=attend,
+    gelu_tanh_gate=gelu_tanh_gate, gelu_gate=gelu_gate, layer_norm=layer_norm, layer_norm_heads=layer_norm_heads, activations=ACTIVATIONS,
+    elementwise=elementwise, plan=plan_attention, store=store, attend=attend, attend_rows=attend_rows,
 )  # fmt: skip

@@ -7,14 +7,19 @@ The packing is not told a batch size, so that one copy serves all M: packed for 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 
-from headway.kernels.interface import PackedLinear
+from headway.kernels.interface import Activation, PackedLinear
 from headway.kernels.reference import PlainLinear
+from headway.kernels.torch_pointwise import ACTIVATIONS
 
 _linear = torch.ops.mkldnn._linear_pointwise
+# Activation -> what oneDNN calls it: operator and algorithm.
+_FUSED: Final[Mapping[Activation, tuple[str, str]]] = {"gelu": ("gelu", "none"), "gelu_tanh": ("gelu", "tanh"), "relu": ("relu", "")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,12 @@ class OneDnnLinear:
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return _linear(x, self.packed, self.bias, "none", [], "")  # type: ignore[no-any-return]
+
+    def activated(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
+        fused = _FUSED.get(activation)
+        if fused is None:
+            return ACTIVATIONS[activation](self(x))
+        return _linear(x, self.packed, self.bias, fused[0], [], fused[1])  # type: ignore[no-any-return]
 
     def add_to(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         return _linear.binary(x, residual, self.packed, self.bias, "add")  # type: ignore[no-any-return]

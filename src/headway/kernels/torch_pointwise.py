@@ -57,3 +57,8 @@ def silu_gate(gate_up: torch.Tensor) -> torch.Tensor:
 def gelu_tanh_gate(gate_up: torch.Tensor) -> torch.Tensor:
     gate, up = gate_up.chunk(2, -1)
     return F.gelu(gate, approximate="tanh").mul_(up)
+
+
+def gelu_gate(gate_up: torch.Tensor) -> torch.Tensor:
+    gate, up = gate_up.chunk(2, -1)
+    return F.gelu(gate).mul_(up)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from headway.kvcache.block_hash import BlockHash, extend_hashes, root_hash
@@ -85,7 +85,7 @@ class KVCacheManager:
                 self.pool.publish(table.blocks[i], hashes[i])
             table.published = max(table.published, full)
 
-    def retract(self, blocks: Sequence[int]) -> None:
+    def retract(self, blocks: Iterable[int]) -> None:
         """Nobody shall find these blocks any more: what they hold was not computed, or is not to be trusted."""
         self.pool.unpublish(blocks)
 

@@ -14,7 +14,7 @@ from headway.layers.residual_projection import ResidualProjection
 
 def gate_kernel(kernels: Kernels, activation: Activation) -> Callable[[torch.Tensor], torch.Tensor]:
     """[T, 2n] = gate and up side by side -> act(gate) * up."""
-    return {"silu": kernels.silu_gate, "gelu_tanh": kernels.gelu_tanh_gate}[activation]
+    return {"silu": kernels.silu_gate, "gelu_tanh": kernels.gelu_tanh_gate, "gelu": kernels.gelu_gate}[activation]
 
 
 class GatedMLP:

@@ -1,15 +1,14 @@
-"""Filling an empty decoder: read, stack what is fused, transform, hand to the module; one module at a time."""
+"""Filling an empty model: read, stack what is fused, transform, hand to the module; one module at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from headway.artifacts.card import TensorInfo
-from headway.models.decoder import Decoder
-from headway.models.decoder_config import DecoderConfig
+from headway.models.sized_config import SizedConfig
 from headway.models.weight_rules import PlacedWeight
 from headway.models.weight_transforms import TRANSFORMS
 
@@ -17,10 +16,21 @@ Progress = Callable[[int, int], None]
 ReadInto = Callable[[TensorInfo, torch.Tensor], None]  # a stored tensor, where it goes
 
 
+class Fillable(Protocol):
+    """A model whose modules are found by their attribute paths."""
+
+    dtype: torch.dtype
+
+    @property
+    def config(self) -> SizedConfig: ...
+
+
 def fill(
-    model: Decoder, tensors: Mapping[str, TensorInfo], weights: Sequence[PlacedWeight], read_into: ReadInto, progress: Progress
-) -> None:
-    """Load all modules. `weights` were checked against `tensors`; `progress(bytes done, bytes of all)` after each."""
+    model: Fillable, tensors: Mapping[str, TensorInfo], weights: Sequence[PlacedWeight], read_into: ReadInto, progress: Progress, *,
+    head: bool = True,
+) -> None:  # fmt: skip
+    """Load all modules. `weights` were checked against `tensors`; `progress(bytes done, bytes of all)` after each. A `head`
+    that has no weights of its own takes those of the embedding."""
     modules: dict[str, dict[str, list[PlacedWeight]]] = {}
     for weight in weights:
         modules.setdefault(weight.module, {}).setdefault(weight.rule.kind, []).append(weight)
@@ -32,11 +42,11 @@ def fill(
         _module(model, path).load(**stacks)
         done += sum(part.stored(tensors).nbytes for parts in kinds.values() for part in parts)
         progress(done, total)
-    if "head" not in modules:
-        model.head.load(model.embedding.weight)
+    if head and "head" not in modules:
+        _module(model, "head").load(_module(model, "embedding").weight)
 
 
-def _module(model: Decoder, path: str) -> Any:
+def _module(model: Fillable, path: str) -> Any:
     found: Any = model
     for name in path.split("."):
         found = found[int(name)] if name.isdigit() else getattr(found, name)
@@ -48,7 +58,7 @@ def _stack(
     read_into: ReadInto,
     tensors: Mapping[str, TensorInfo],
     dtype: torch.dtype,
-    config: DecoderConfig,
+    config: SizedConfig,
 ) -> torch.Tensor:
     """The tensors one below the other, each read straight to its place unless it must be transformed first."""
     rows = [part.loaded_shape[0] for part in parts]

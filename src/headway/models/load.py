@@ -44,10 +44,15 @@ def load_planned(
     plan: ModelPlan, dtype: torch.dtype, *, progress: Progress | None = None, kernels: Kernels = TORCH
 ) -> CausalLM:
     """The second half of `load_model`, for those who need to know the plan before weights are read."""
+    check_dtype(dtype)
+    return plan.load(dtype, kernels, progress or (lambda done, total: None))
+
+
+def check_dtype(dtype: torch.dtype) -> None:
+    """Raises ConfigError (`unsupported_dtype`) unless it is one of DTYPES."""
     if dtype not in DTYPES:
         names = ", ".join(str(known).removeprefix("torch.") for known in DTYPES)
         raise ConfigError(
             f"--dtype {str(dtype).removeprefix('torch.')} has no fast arithmetic here; supported: {names}",
             reason="unsupported_dtype", param="dtype", fix="Use --dtype bfloat16.",
         )  # fmt: skip
-    return plan.load(dtype, kernels, progress or (lambda done, total: None))

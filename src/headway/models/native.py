@@ -23,11 +23,12 @@ from headway.quantization.weight_reader import WeightReader
 
 @dataclass(frozen=True, slots=True)
 class NativePlan:
-    """A decoder and where its weights are."""
+    """A decoder and where its weights are. Without `head` it makes hidden states, and no logits."""
 
     card: ModelCard
     config: DecoderConfig
     weights: tuple[PlacedWeight, ...]
+    head: bool = True
 
     @property
     def parameters(self) -> int:
@@ -37,7 +38,7 @@ class NativePlan:
         """Read, convert and pack the weights, one matrix at a time."""
         model = Decoder(self.config, dtype, kernels)
         with WeightReader(self.card) as reader:
-            fill(model, self.card.tensors, self.weights, reader.read_into, progress)
+            fill(model, self.card.tensors, self.weights, reader.read_into, progress, head=self.head)
         use_huge_pages()
         return model
 

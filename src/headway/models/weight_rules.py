@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from headway.artifacts.card import TensorInfo
-from headway.models.decoder_config import DecoderConfig
+from headway.models.sized_config import SizedConfig
 from headway.models.weight_transforms import Transform
 
 Shard = Literal["rows", "columns", "whole"]
-Switch = Literal["qkv_bias", "output_bias", "mlp_bias", "qk_norm", "post_norms", "mlp_norm"]
+Switch = Literal[
+    "qkv_bias", "output_bias", "mlp_bias", "qk_norm", "post_norms", "mlp_norm", "norm_bias", "position_rows", "segment_rows",
+    "factorized", "own_position_keys", "own_position_queries", "normalized_distances", "convolution",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class WeightRule:
     `shape` is that of the file, in names of DecoderConfig.dims, and `items` is such a name. `transform` is applied to what was
     read. `shard` says how tensor parallelism splits the result. `when` is the switch of DecoderConfig without which the
     tensor is not there, `layers` the kind of feed-forward without which a layer lacks it. With {item} in the module and not in
-    the name of the tensor, every item is one row of its first dimension.
+    the name of the tensor, every item is one row of its first dimension. Layers before `first_layer` lack the tensor.
     """
 
     source: str
@@ -34,6 +37,7 @@ class WeightRule:
     transform: Transform | None = None
     items: str | None = None
     layers: Literal["dense", "sparse"] | None = None
+    first_layer: int = 0
 
     @property
     def stacked(self) -> bool:
@@ -43,7 +47,7 @@ class WeightRule:
     @property
     def kind(self) -> str:
         """ "weight" or "bias"."""
-        return "bias" if self.source.endswith(".bias") else "weight"
+        return "bias" if self.source.endswith((".bias", ".beta")) else "weight"
 
 
 def with_bias(rule: WeightRule, when: Switch | None = None) -> tuple[WeightRule, WeightRule]:
@@ -105,7 +109,7 @@ def spelled(table: Table, names: Collection[str]) -> tuple[WeightRule, ...]:
     return tuple(rule for entry in table for rule in (entry.found(names) if isinstance(entry, OneOf) else (entry,)))
 
 
-def place(rules: Iterable[WeightRule], config: DecoderConfig) -> Iterator[PlacedWeight]:
+def place(rules: Iterable[WeightRule], config: SizedConfig) -> Iterator[PlacedWeight]:
     """All tensors that a model of this config needs, module by module."""
     dims = config.dims
     wanted = [rule for rule in rules if rule.when is None or getattr(config, rule.when)]
@@ -115,7 +119,7 @@ def place(rules: Iterable[WeightRule], config: DecoderConfig) -> Iterator[Placed
             yield from _fill(rule, 0, dims)
     for layer, sparse in enumerate(config.layer_sparse):
         for rule in per_layer:
-            if rule.layers is None or (rule.layers == "sparse") == sparse:
+            if layer >= rule.first_layer and (rule.layers is None or (rule.layers == "sparse") == sparse):
                 yield from _fill(rule, layer, dims)
 
 

@@ -7,28 +7,28 @@ from typing import Final, Literal
 
 import torch
 
-from headway.models.decoder_config import DecoderConfig
+from headway.models.sized_config import SizedConfig
 
 Transform = Literal["plus_one", "undo_permutation", "transposed", "grouped_qkv"]
 
 
-def _plus_one(stored: torch.Tensor, config: DecoderConfig) -> torch.Tensor:
+def _plus_one(stored: torch.Tensor, config: SizedConfig) -> torch.Tensor:
     """Norms that scale by 1 + w store w."""
     return stored.add_(1.0)
 
 
-def _undo_permutation(stored: torch.Tensor, config: DecoderConfig) -> torch.Tensor:
+def _undo_permutation(stored: torch.Tensor, config: SizedConfig) -> torch.Tensor:
     """Rows of every head from (pair, half) to (half, pair) order. Also for biases [rows]."""
     pairs = stored.view(-1, config.head_dim // 2, 2, stored[0].numel())
     return pairs.transpose(1, 2).reshape(stored.shape)
 
 
-def _transposed(stored: torch.Tensor, config: DecoderConfig) -> torch.Tensor:
+def _transposed(stored: torch.Tensor, config: SizedConfig) -> torch.Tensor:
     """[in, out] -> [out, in]: the Conv1D of GPT-2."""
     return stored.t()
 
 
-def _grouped_qkv(stored: torch.Tensor, config: DecoderConfig) -> torch.Tensor:
+def _grouped_qkv(stored: torch.Tensor, config: SizedConfig) -> torch.Tensor:
     """For every key head its queries, its key and its value -> all queries, all keys, all values. Also for biases."""
     queries = config.num_heads // config.num_kv_heads
     groups = stored.view(config.num_kv_heads, queries + 2, config.head_dim, *stored.shape[1:])
@@ -36,7 +36,7 @@ def _grouped_qkv(stored: torch.Tensor, config: DecoderConfig) -> torch.Tensor:
     return torch.cat([part.reshape(-1, *stored.shape[1:]) for part in parts])
 
 
-TRANSFORMS: Final[Mapping[Transform, Callable[[torch.Tensor, DecoderConfig], torch.Tensor]]] = {
+TRANSFORMS: Final[Mapping[Transform, Callable[[torch.Tensor, SizedConfig], torch.Tensor]]] = {
     "plus_one": _plus_one,
     "undo_permutation": _undo_permutation,
     "transposed": _transposed,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from headway.runtime.loaded_model import LoadedModel, Surface
+from headway.runtime.manifests import Verified, digest_of_digests
 from headway.runtime.package import Package
 
 FAMILIES_GROUP = "headway.families"
@@ -47,6 +48,7 @@ class ModelFamily(abc.ABC):
     name: ClassVar[str]
     surfaces: ClassVar[tuple[Surface, ...]]
     option_names: ClassVar[frozenset[str]] = frozenset()  # keys that `options` of a models file may have
+    accelerators: ClassVar[frozenset[str]] = frozenset({"cpu"})  # kinds of devices that `load` can place a model on
 
     @abc.abstractmethod
     def detect(self, package: Package) -> bool:
@@ -55,6 +57,14 @@ class ModelFamily(abc.ABC):
     @abc.abstractmethod
     def describe(self, package: Package) -> ModelSpec:
         """Raises ArtifactError for a package of this family that is damaged or of an unknown variant."""
+
+    def verify(self, package: Package, digests: Mapping[str, str]) -> Verified:
+        """Compare the digests of `ModelSpec.files` with what the package says of itself, and name the model.
+
+        Raises ArtifactError (`hash_mismatch`, ...) where they differ. Families with no records of their own take this
+        one: the identity is the digest of the digests.
+        """
+        return Verified(digest_of_digests(digests))
 
     @abc.abstractmethod
     def load(self, package: Package, spec: ModelSpec, placement: Placement, progress: Callable[[int, int], None]) -> LoadedModel:

@@ -7,12 +7,13 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
 from headway import __version__
+from headway.http.key_guard import KeyGuard
 from headway.server.engine_port import EnginePort, MetricsPort
-from headway.server.error_handlers import install_error_handlers
-from headway.server.middleware import Accounting, KeyGuard, RequestIdHeaders, UnderPrefix
+from headway.server.error_handlers import error_response, install_error_handlers
+from headway.server.middleware import Accounting, RequestIdHeaders, UnderPrefix
 from headway.server.openapi import openapi
 from headway.server.plugged_middleware import plugged_middleware
-from headway.server.routes import ROUTES
+from headway.server.routes import OPEN_PATHS, ROUTES
 from headway.server.settings import ServerSettings
 from headway.server.state import ServerState
 
@@ -59,5 +60,5 @@ def _middleware(state: ServerState) -> list[Middleware]:
             )
         )
     if settings.api_key:
-        chain.append(Middleware(KeyGuard, keys=settings.api_key))
+        chain.append(Middleware(KeyGuard, keys=settings.api_key, open_paths=OPEN_PATHS, refuse=error_response))
     return [*(plugged_middleware(path) for path in settings.middleware), *chain]

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from headway.errors import HeadwayError, NotFoundError, RequestError
-from headway.server.client_watch import ClientLeft
+from headway.http.client_watch import ClientLeft
 from headway.server.routes import NOT_BUILT_ROUTES
 from headway.wire.errors import RETRY_AFTER_SECONDS, error_bytes, reason_of, shape_of
 

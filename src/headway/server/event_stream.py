@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from headway.errors import HeadwayError
-from headway.server.client_watch import ClientLeft, ClientWatch
+from headway.http.client_watch import ClientLeft, ClientWatch
 from headway.wire import sse
 
 _log = logging.getLogger(__name__)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headway.engine.flag import Flag
-from headway.engine.span import Span, whole
+from headway.flags.flag import Flag
+from headway.flags.span import Span, whole
 
 F, L = "Frontend", "Logs and metrics"
 DEPTH, DISTRIBUTED = "Engine depth", "Distributed"

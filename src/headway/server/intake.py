@@ -10,8 +10,9 @@ from fastapi import Request
 from pydantic import BaseModel
 
 from headway.errors import RequestError
+from headway.http.body import read_bytes
 from headway.server.state import state_of
-from headway.wire.limits import BodyLimits, too_large
+from headway.wire.limits import BodyLimits
 from headway.wire.not_built import NotBuiltField, refuse_not_built
 from headway.wire.parse import parse_body, parse_object
 
@@ -43,14 +44,8 @@ async def _raw(request: Request) -> bytes:
         return kept
     _require_json(request)
     state = state_of(request)
-    seconds = state.settings.request_body_timeout
-    try:
-        async with asyncio.timeout(seconds or None):
-            raw = request.scope[_KEPT] = await _read(request, state.limits)
-    except TimeoutError:
-        raise RequestError(
-            f"The body did not come within {seconds:g} s", reason="request_timeout", fix="Send it faster, or less of it."
-        ) from None
+    announced = request.headers.get("content-length", "")
+    raw = request.scope[_KEPT] = await read_bytes(request.receive, announced, state.limits, state.settings.request_body_timeout)
     return raw
 
 
@@ -82,18 +77,3 @@ def _require_json(request: Request) -> None:
             param="content-encoding",
             fix="Send it uncompressed.",
         )
-
-
-async def _read(request: Request, limits: BodyLimits) -> bytes:
-    """The body, never more than the limit of it in memory, whether or not its length was announced."""
-    announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced[:20]) > limits.max_bytes:
-        raise too_large(limits)
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limits.max_bytes:
-            raise too_large(limits)
-        chunks.append(chunk)
-    return b"".join(chunks)

@@ -1,18 +1,14 @@
-"""What happens to every request around its handler: counting, keys, request id headers. Plain ASGI, no buffering."""
+"""What happens to every request around its handler: counting, request id headers. Plain ASGI, no buffering."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import time
 import uuid
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headway.errors import HeadwayError
-from headway.server.error_handlers import error_response
-from headway.server.routes import NOT_BUILT_ROUTES, OPEN_PATHS, ROUTES
+from headway.server.routes import NOT_BUILT_ROUTES, ROUTES
 from headway.server.state import ServerState
 
 _COUNTED = frozenset(route.path for route in ROUTES if route.counted)
@@ -62,31 +58,6 @@ class Accounting:
             self._state.metrics.on_http(handler, scope["method"], status, time.perf_counter() - start)
 
 
-class KeyGuard:
-    """Every path outside OPEN_PATHS needs one of the keys as `Authorization: Bearer KEY`. Compared in constant time."""
-
-    def __init__(self, app: ASGIApp, keys: tuple[str, ...]):
-        self._app = app
-        self._digests = [_digest(key.encode()) for key in keys]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not self._may_pass(scope):
-            error = HeadwayError(
-                "A valid API key is needed", reason="unauthorized", fix="Send it as header Authorization: Bearer KEY."
-            )
-            await error_response(error)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-    def _may_pass(self, scope: Scope) -> bool:
-        if scope["path"].removeprefix(scope.get("root_path", "")) in OPEN_PATHS:
-            return True
-        scheme, _, key = Headers(scope=scope).get("authorization", "").partition(" ")
-        given = _digest(key.strip().encode("latin-1"))
-        matches = [hmac.compare_digest(given, digest) for digest in self._digests]  # all of them: no early end
-        return scheme.lower() == "bearer" and any(matches)
-
-
 class RequestIdHeaders:
     """Answers carry `X-Request-Id`: the client's own, or the one that the answer's id was made from."""
 
@@ -106,7 +77,3 @@ class RequestIdHeaders:
             await send(message)
 
         await self._app(scope, receive, with_header)
-
-
-def _digest(key: bytes) -> bytes:
-    return hashlib.sha256(key).digest()

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from headway.engine.outputs import RequestOutput
 from headway.errors import QueueFullError
-from headway.server.client_watch import ClientWatch
+from headway.http.client_watch import ClientWatch
 from headway.server.deadline import seconds_allowed
 from headway.server.event_stream import Frames, open_stream
 from headway.server.load_report import ASKED_BY, report_load

@@ -9,18 +9,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from headway.engine.config import EngineConfig
+from headway.http.listener import Listener, listen
+from headway.http.server import HttpServer
+from headway.http.shutdown import drain, on_signals
+from headway.http.tls import tls_context, warn_of_expiry
 from headway.server.app import create_app
 from headway.server.engine_start import PendingEngine, describe_cache, start_engine
-from headway.server.http_server import HttpServer
 from headway.server.instruments import Instruments, instruments
-from headway.server.listener import Listener, listen
 from headway.server.memory_care import give_memory_back
 from headway.server.routes import ROUTES
 from headway.server.run_file import noted, this_process
 from headway.server.settings import ServerSettings
-from headway.server.shutdown import drain, on_signals
 from headway.server.state import ServerState
-from headway.server.tls import tls_context, warn_of_expiry
 from headway.telemetry.bucket_choice import chosen_buckets
 from headway.telemetry.logs import configure_logging
 from headway.telemetry.metrics import EngineMetrics

@@ -12,7 +12,8 @@ from fastapi import Request
 
 from headway import __version__
 from headway.artifacts.template_source import template_text
-from headway.errors import EngineDeadError, HeadwayError, LoadingError, NotFoundError
+from headway.errors import EngineDeadError, LoadingError, NotFoundError
+from headway.http.shutdown import shutting_down
 from headway.server.engine_port import EnginePort, MetricsPort
 from headway.server.progress import ProgressWatch
 from headway.server.settings import ServerSettings
@@ -92,12 +93,6 @@ class ServerState:
 
 def state_of(request: Request) -> ServerState:
     return cast(ServerState, request.app.state.headway)
-
-
-def shutting_down() -> HeadwayError:
-    return HeadwayError(
-        "The server is shutting down", reason="shutting_down", fix="Send the request to another server or later."
-    )
 
 
 def fingerprint(mode: str, engine: EnginePort) -> str | None:

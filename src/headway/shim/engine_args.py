@@ -9,8 +9,8 @@ from typing import Any, Self
 from headway.compose.stack import DEFAULT_MODEL
 from headway.engine.arguments import engine_config
 from headway.engine.config import EngineConfig
-from headway.engine.flag import Flag
 from headway.engine.flags import ENGINE_FLAGS
+from headway.flags.flag import Flag
 
 
 class EngineArgs:

@@ -107,6 +107,11 @@ def error_bytes(error: BaseException) -> bytes:
     return orjson.dumps(error_body(error))
 
 
+def rendered(error: BaseException) -> tuple[int, bytes]:
+    """Status and body."""
+    return shape_of(error).status, error_bytes(error)
+
+
 def scrub(message: str) -> str:
     """Cut folders off file paths and hide memory addresses."""
     return _ADDRESS.sub("0x...", _PATH.sub(r"\1", message))

@@ -14,7 +14,7 @@ from headway.kernels.packed_batch import PackedBatch
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """`last` [T, hidden]: hidden states after the last layer, final norm applied where the model has one. `exits`: the
-    same after layer n (1 = the first), final norm applied, for the layers that were asked for."""
+    same after layer n (1 = the first), for the layers that were asked for; see `norm_exits`."""
 
     last: torch.Tensor
     exits: dict[int, torch.Tensor] = field(default_factory=dict)
@@ -27,6 +27,8 @@ class Encoder(abc.ABC):
     num_layers: int
     max_positions: int  # the most tokens in a row, special ones included
     dtype: torch.dtype
+    norm_exits: bool = True
+    """Whether the final norm is applied at exits below the last layer too."""
 
     @abc.abstractmethod
     def encode(self, batch: PackedBatch, exits: Collection[int] = ()) -> Encoded:

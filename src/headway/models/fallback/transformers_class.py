@@ -35,7 +35,7 @@ def fallback_class(card: ModelCard) -> FallbackClass:
         raise _unknown(name, card.config, transformers)
     model_class = getattr(transformers, name)
     _check_class(name, model_class)
-    config = _config(card, transformers)
+    config = transformers_config(card)
     _check_config(name, config)
     return FallbackClass(name, model_class, config)
 
@@ -61,7 +61,13 @@ def _unknown(name: str, config: Mapping[str, Any], transformers: Any) -> Artifac
     )  # fmt: skip
 
 
-def _config(card: ModelCard, transformers: Any) -> Any:
+def transformers_config(card: ModelCard) -> Any:
+    """The config of the class that transformers has for the card's `model_type`. Raises ArtifactError (`invalid_model_config`,
+    `remote_code`, `unsupported_architecture`)."""
+    import transformers
+
+    if card.model_type not in transformers.CONFIG_MAPPING:
+        raise _unknown(card.architecture or card.model_type, card.config, transformers)
     try:
         return transformers.CONFIG_MAPPING[card.model_type].from_dict(dict(card.config))
     except Exception as error:  # checks of many authors: anything may be raised

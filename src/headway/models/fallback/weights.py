@@ -24,7 +24,7 @@ def load_weights(card: ModelCard, chosen: FallbackClass, dtype: torch.dtype, pro
 
     Raises ArtifactError: `missing_tensor`, `tensor_shape`, `unexpected_tensor`, `weights_unreadable`.
     """
-    with _progress(progress, card.weight_bytes):
+    with heard_progress(progress, card.weight_bytes):
         try:
             model, found = chosen.model_class.from_pretrained(
                 str(card.path), config=chosen.config, dtype=dtype, attn_implementation=NAME, local_files_only=True, use_safetensors=True,
@@ -47,7 +47,7 @@ def _check(card: ModelCard, found: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _progress(progress: Progress, total: int) -> Iterator[None]:
+def heard_progress(progress: Progress, total: int) -> Iterator[None]:
     """Hear of transformers' progress bars while weights are loaded, instead of showing them."""
     from transformers.utils import logging as hf_logging
 

@@ -3,35 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-Content: TypeAlias = Any  # text, or any JSON value that stands for text
-QuestionType: TypeAlias = Literal["choice", "noul", "score", "set", "span"]
-QUESTION_TYPES: tuple[QuestionType, ...] = ("choice", "noul", "score", "set", "span")
+from headway.wire.decisions import QUESTION_TYPES, Content, Option, Question, QuestionType
 
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An option, level or label. For a noul the keys are "false" and "true", for a score "0", "1", ..."""
-
-    key: str
-    description: Content | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """`options` in the order given; both sides of a noul are always there, false first. The id is not here: it must not
-    influence the answer."""
-
-    type: QuestionType
-    instructions: Content | None
-    options: tuple[Option, ...]
-    over: Any | None = None
-    preset: str | None = None
-    threshold: float | None = None
-    head: Literal["router", "broad"] | None = None
-    truncate: bool = False
-    require_full_input: bool = False
+__all__ = ["QUESTION_TYPES", "Content", "Option", "Question", "QuestionType", "Subject"]
 
 
 @dataclass(frozen=True, slots=True)

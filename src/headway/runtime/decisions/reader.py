@@ -39,6 +39,8 @@ class Reading:
     scores: FloatArray
     abstain: float | None = None
     spans: tuple[FoundSpan, ...] = ()
+    threshold: float | None = None  # what decided `spans`, or decides the labels of a set; None: the planner's default
+    span_head: str | None = None  # for families with several
     extras: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -58,8 +60,14 @@ class DecisionReader(abc.ABC):
 
     question_types: frozenset[QuestionType]
     max_options: int = 255
+    presets: Mapping[str, Question] = {}
+    """Questions that the package was trained on, by name. The planner puts one in the place of a question that names it,
+    keeps the request's `over` and `threshold`, and leaves `preset` set."""
     comfortable_options: int = 255
     """Above it the planner asks in two rounds: groups of at most this many, then the best of each group."""
+    reads_parts: bool = False
+    """True: the family reads parts of a state itself, as `over` says. False: the planner hands over a subject whose state is
+    only the parts that `over` names, and `over` is None."""
 
     @abc.abstractmethod
     def plan(self, subject: Subject, questions: Sequence[Question]) -> list[QuestionPlan | ItemFailure]:

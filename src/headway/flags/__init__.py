@@ -1,0 +1,1 @@
+"""Rows of flag tables, and how the text of a flag becomes its value."""

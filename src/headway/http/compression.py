@@ -1,0 +1,86 @@
+"""Bodies that came compressed, expanded within a limit: a small body must not become a large one unnoticed."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+
+import zstandard
+
+from headway.errors import RequestError
+from headway.wire.limits import BodyLimits, too_large
+
+_MAX_CODINGS = 3
+_ZSTD_WINDOW = 8 * 1024 * 1024  # bytes that a decoder must remember, as RFC 9659 sets it for HTTP
+_GZIP, _ZLIB, _RAW = 31, 15, -15  # wbits of zlib
+
+
+def codings_of(header: str) -> list[str]:
+    """The codings of a `Content-Encoding` header in the order in which they were applied, identity left out.
+
+    Raises RequestError, reason `media_type_unsupported`, for one that is not known here.
+    """
+    found = [name for name in (part.strip().lower() for part in header.split(",")) if name not in ("", "identity")]
+    for name in found:
+        if name not in _DECODERS:
+            raise RequestError(
+                f"The body is encoded as {name[:40]!r}, which is not known here", reason="media_type_unsupported",
+                param="content-encoding", fix=f"Known are {', '.join(sorted(_DECODERS))} and identity.",
+            )  # fmt: skip
+    if len(found) > _MAX_CODINGS:
+        raise RequestError(f"The body is encoded {len(found)} times", reason="media_type_unsupported", param="content-encoding")
+    return found
+
+
+def decoded(raw: bytes, codings: list[str], limits: BodyLimits) -> bytes:
+    """Raises RequestError: `body_too_large` when it expands beyond the limit, `body_invalid` for damaged data."""
+    for name in reversed(codings):
+        raw = _DECODERS[name](raw, limits)
+    return raw
+
+
+def _zstd(raw: bytes, limits: BodyLimits) -> bytes:
+    try:
+        decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+        with decoder.stream_reader(raw, read_across_frames=True) as reader:
+            found = reader.read(limits.max_bytes + 1)
+    except zstandard.ZstdError as error:
+        raise _damaged("zstd") from error
+    if len(found) > limits.max_bytes:
+        raise too_large(limits)
+    return found
+
+
+def _gzip(raw: bytes, limits: BodyLimits) -> bytes:
+    return _inflate(raw, _GZIP, limits, "gzip")
+
+
+def _deflate(raw: bytes, limits: BodyLimits) -> bytes:
+    """RFC 9110 means the zlib format; some clients send the bare stream."""
+    is_zlib = len(raw) >= 2 and raw[0] & 15 == 8 and (raw[0] << 8 | raw[1]) % 31 == 0
+    return _inflate(raw, _ZLIB if is_zlib else _RAW, limits, "deflate")
+
+
+def _inflate(raw: bytes, wbits: int, limits: BodyLimits, name: str) -> bytes:
+    out = bytearray()
+    while raw:  # gzip may have several members
+        decoder = zlib.decompressobj(wbits)
+        try:
+            out += decoder.decompress(raw, limits.max_bytes + 1 - len(out))
+        except zlib.error as error:
+            raise _damaged(name) from error
+        if len(out) > limits.max_bytes:
+            raise too_large(limits)
+        if not decoder.eof:
+            raise _damaged(name)
+        raw = decoder.unused_data
+    return bytes(out)
+
+
+def _damaged(name: str) -> RequestError:
+    return RequestError(f"The body is not valid {name}", reason="body_invalid", param="content-encoding")
+
+
+_DECODERS: Mapping[str, Callable[[bytes, BodyLimits], bytes]] = {
+    "zstd": _zstd, "gzip": _gzip, "x-gzip": _gzip, "deflate": _deflate,
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Accelerators that come with Headway."""

@@ -1,0 +1,120 @@
+"""The family `label_logits`: any language model that `models` can run, in a folder or a GGUF file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal
+
+from headway.artifacts.card import ModelCard
+from headway.artifacts.gguf_architectures import ARCHITECTURES as GGUF_ARCHITECTURES
+from headway.artifacts.gguf_header import read_gguf_header
+from headway.artifacts.model_cards import card_of_path, gguf_of_folder
+from headway.artifacts.tokenizer import load_tokenizer
+from headway.errors import ConfigError, HeadwayError
+from headway.models.registry import ARCHITECTURES
+from headway.runtime.decisions.label_logits.fixture import VARIANTS, write_language_model
+from headway.runtime.decisions.label_logits.model import LabelLogitsModel
+from headway.runtime.decisions.label_logits.reader import LabelLogitsOptions, LabelLogitsReader
+from headway.runtime.decoder.loading import load_trunk
+from headway.runtime.family import ModelFamily, ModelSpec, Placement
+from headway.runtime.loaded_model import LoadedModel, Surface
+from headway.runtime.model_facts import ModelFacts
+from headway.runtime.package import Package
+from headway.runtime.readers.decision_limits import decision_limits
+
+_UNSTATED_CONTEXT: Final = 2048
+_SMALL: Final = 1_000_000_000  # parameters up to which float32 is the better choice: answers then hardly depend on the batch
+_OTHER_FAMILIES: Final = (
+    "decision_config.json", "modules.json", "adapter_config.json", "MODEL_MANIFEST.json", "joint_head_config.json", "head.safetensors", "head.pt",
+)  # fmt: skip
+_TEXT_FILES: Final = (
+    "config.json", "generation_config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json", "vocab.json", "merges.txt", "vocab.txt", "chat_template.jinja", "chat_template.json",
+)  # fmt: skip
+
+
+class LabelLogitsFamily(ModelFamily):
+    name: ClassVar[str] = "label_logits"
+    surfaces: ClassVar[tuple[Surface, ...]] = ("decisions",)
+    option_names: ClassVar[frozenset[str]] = frozenset({"rotations", "comfortable_options", "max_input_tokens"})
+
+    def detect(self, package: Package) -> bool:
+        if any(package.has(name) for name in _OTHER_FAMILIES) or "decision_format" in package.config:
+            return False
+        architectures = package.config.get("architectures")
+        if isinstance(architectures, list) and architectures and isinstance(architectures[0], str):
+            return architectures[0] in ARCHITECTURES or architectures[0].endswith(("ForCausalLM", "LMHeadModel"))
+        return _is_gguf_language_model(package)
+
+    def describe(self, package: Package) -> ModelSpec:
+        card = card_of_path(package.path, package.reference, revision=package.revision, licence=package.licence)
+        root = package.path if package.is_folder else package.path.parent
+        weights = [path.relative_to(root).as_posix() for path in card.files]
+        texts = [] if card.format == "gguf" else [name for name in _TEXT_FILES if package.has(name)]
+        index = [path.name for path in root.glob("*.safetensors.index.json")] if card.format != "gguf" else []
+        dtypes: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
+        return ModelSpec(
+            self.surfaces, card.parameters, tuple(dict.fromkeys((*texts, *sorted(index), *weights))), card.context_length or _UNSTATED_CONTEXT,
+            dtypes=dtypes if card.parameters <= _SMALL else dtypes[::-1], licence=card.licence,
+        )  # fmt: skip
+
+    def load(self, package: Package, spec: ModelSpec, placement: Placement, progress: Callable[[int, int], None]) -> LoadedModel:
+        card = card_of_path(package.path, package.reference, revision=package.revision, licence=package.licence)
+        options, limit = _options(placement.options)
+        tokenizer = load_tokenizer(card)
+        trunk = load_trunk(
+            card, placement.dtype, share=placement.enable_shared_context, max_tokens=limit, known_tokens=tokenizer.vocab_size, progress=progress
+        )
+        reader = LabelLogitsReader(tokenizer, trunk.max_tokens, options)
+        facts = ModelFacts(
+            spec.parameters, placement.dtype, decision_limits(trunk.max_tokens), question_types=tuple(sorted(reader.question_types)),
+            notes=_notes(card, reader),
+            extra={"label_codes": len(reader.alphabet.options), "comfortable_options": reader.comfortable_options, "rotations": options.rotations},
+        )  # fmt: skip
+        return LabelLogitsModel(facts, reader, trunk, tokenizer)
+
+    def fixture_variants(self) -> Sequence[str]:
+        return tuple(VARIANTS)
+
+    def write_fixture(self, folder: Path, variant: str, seed: int) -> None:
+        write_language_model(folder, variant, seed)
+
+
+def _is_gguf_language_model(package: Package) -> bool:
+    """Not one with a decision head of its own: those are other families."""
+    try:
+        path = gguf_of_folder(package.path) if package.is_folder else package.path
+        if path is None or path.suffix != ".gguf":
+            return False
+        metadata = read_gguf_header(path).metadata
+    except (HeadwayError, OSError):
+        return False
+    kind = metadata.get("general.architecture")
+    return kind in GGUF_ARCHITECTURES and f"{kind}.decision.type" not in metadata
+
+
+def _options(given: Mapping[str, Any]) -> tuple[LabelLogitsOptions, int | None]:
+    """The reader's options, and the longest prompt. Raises ConfigError (`invalid_option`)."""
+    rotations = _whole(given, "rotations", 1, 16)
+    comfortable = _whole(given, "comfortable_options", 2, 255)
+    defaults = LabelLogitsOptions()
+    return (
+        LabelLogitsOptions(rotations or defaults.rotations, comfortable or defaults.comfortable_options),
+        _whole(given, "max_input_tokens", 64, 1 << 24),
+    )
+
+
+def _whole(given: Mapping[str, Any], name: str, low: int, high: int) -> int | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ConfigError(f"the option {name} must be an integer from {low} to {high}, got {value!r:.60}", reason="invalid_option", param=name)
+    return value
+
+
+def _notes(card: ModelCard, reader: LabelLogitsReader) -> tuple[str, ...]:
+    if card.chat_template:
+        return ()
+    return ("no chat template: questions are put as plain text, which suits models that were not tuned for chats",)

@@ -1,0 +1,112 @@
+"""LabelLogitsReader: prompts of a question, answered by the logits of the codes as the first token of the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from headway.artifacts.tokenizer import Tokenizer
+from headway.errors import ArtifactError
+from headway.runtime.decisions.content import text_of
+from headway.runtime.decisions.label_logits.asked import Alphabet, asked
+from headway.runtime.decisions.label_logits.codes import Code, digit_codes, option_codes, word_codes
+from headway.runtime.decisions.label_logits.defused import defuser
+from headway.runtime.decisions.label_logits.prompt import PromptIds, frame_of, state_text
+from headway.runtime.decisions.question import Question, QuestionType, Subject
+from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.runtime.decoder.wanted import LabelLogits
+from headway.runtime.readers.text_only import refuse_media, too_long
+from headway.runtime.row import ItemFailure, Outcome, Row
+
+READOUT: Final = "label_logits"
+_WORDS: Final = ("No", "Yes")
+_LEVELS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LabelLogitsOptions:
+    """`rotations`: in how many orders the options of a choice are asked; their logarithms of probability are averaged, so
+    that the place in the list weighs less. `comfortable_options`: above it a choice is asked in two rounds."""
+
+    rotations: int = 1
+    comfortable_options: int = 26
+
+
+class LabelLogitsReader(DecisionReader):
+    """A choice has letters, a score digits, a noul the words No and Yes; a set is one noul for each label."""
+
+    question_types: frozenset[QuestionType] = frozenset({"choice", "noul", "score", "set"})
+
+    def __init__(self, tokenizer: Tokenizer, max_tokens: int, options: LabelLogitsOptions = LabelLogitsOptions()):
+        """Raises ArtifactError (`no_label_tokens`) for a vocabulary without enough one-token codes."""
+        frame = frame_of(tokenizer)
+        self._prompts = PromptIds(tokenizer, frame)
+        self._defused = defuser(tokenizer)
+        self._max_tokens = max_tokens
+        self._most_chars = max_tokens * max(len(tokenizer.token_bytes(i)) for i in range(tokenizer.vocab_size))
+        self._rotations = options.rotations
+
+        def encode(text: str) -> list[int]:
+            return tokenizer.encode(text, add_special_tokens=False)
+
+        self.alphabet = _alphabet(
+            option_codes(encode, frame.after, frame.lead),
+            digit_codes(encode, frame.after, frame.lead),
+            word_codes(encode, frame.after, frame.lead, _WORDS),
+        )
+        self.comfortable_options = min(len(self.alphabet.options), options.comfortable_options)
+
+    def plan(self, subject: Subject, questions: Sequence[Question]) -> list[QuestionPlan | ItemFailure]:
+        refused = refuse_media(subject)
+        if refused is not None:
+            return [refused] * len(questions)
+        state = text_of(subject.state)
+        if len(state) > self._most_chars:  # surely: no token has more characters than the longest
+            return [too_long(len(state) * self._max_tokens // self._most_chars, self._max_tokens)] * len(questions)
+        head = state_text(self._defused(state))
+        head_ids = self._prompts.head(head)
+        return [self._plan(head, head_ids, question) for question in questions]
+
+    def _plan(self, head: str, head_ids: list[int], question: Question) -> QuestionPlan | ItemFailure:
+        rows: list[Row] = []
+        for each in asked(question, self.alphabet, self._rotations):
+            ids = self._prompts.prompt(head, head_ids, self._defused(each.text))
+            if len(ids) > self._max_tokens:
+                return too_long(len(ids), self._max_tokens)
+            rows.append(Row(ids, READOUT, LabelLogits(tuple(code.token_id for code in each.codes))))
+        read = _read_sides if question.type == "set" else _read_turns
+        return QuestionPlan(tuple(rows), read, input_tokens=sum(row.cost for row in rows))
+
+
+def _alphabet(options: tuple[Code, ...], digits: tuple[Code, ...], words: tuple[Code, ...]) -> Alphabet:
+    if len(options) < _LEVELS:
+        raise ArtifactError(
+            f"the vocabulary has {len(options)} letters, pairs of letters or numbers that are one token; {_LEVELS} are needed",
+            reason="no_label_tokens", fix="Use a model whose tokenizer has single letters.",
+        )  # fmt: skip
+    levels = digits if len(digits) == _LEVELS else options[:_LEVELS]
+    no, yes = words if len(words) == len(_WORDS) else options[:2]
+    return Alphabet(options, levels, (no, yes))
+
+
+def _read_turns(outcomes: Sequence[Outcome]) -> Reading:
+    """The same options in one or several orders: the mean of their logarithms of probability."""
+    values = np.asarray(outcomes, dtype=np.float64)  # [turns, options + 2]
+    return Reading((values[:, :-2] - values[:, -2:-1]).mean(0), extras=_extras(values))
+
+
+def _read_sides(outcomes: Sequence[Outcome]) -> Reading:
+    """No and yes for each label: how much likelier yes is."""
+    values = np.asarray(outcomes, dtype=np.float64)  # [labels, 4]
+    return Reading(values[:, 1] - values[:, 0], extras=_extras(values))
+
+
+def _extras(values: npt.NDArray[np.float64]) -> dict[str, float | bool]:
+    """`label_mass`: the probability that the reply begins with any code; `argmax_is_label`: whether the likeliest token is
+    one. Of several prompts the mean mass, and whether it is so in all."""
+    mass = np.exp(values[:, :-2] - values[:, -2:-1]).sum(1)
+    return {"label_mass": float(min(mass.mean(), 1.0)), "argmax_is_label": bool((values[:, :-2].max(1) >= values[:, -1]).all())}

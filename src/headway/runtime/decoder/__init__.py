@@ -1,0 +1,1 @@
+"""Decoders read without generating: hidden states and label logits of rows, with the start that rows share computed once."""

@@ -1,0 +1,1 @@
+"""Engines that come with Headway."""

@@ -1,0 +1,1 @@
+"""The HTTP application of the model runtime: routes, bodies, timings, metrics."""

@@ -1,0 +1,1 @@
+"""Decision readers: one package for each layout in which decision models are published."""

@@ -1,0 +1,1 @@
+"""Decision 2.0 packages (`dev2-package/1`)."""

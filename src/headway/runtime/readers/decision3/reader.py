@@ -1,0 +1,46 @@
+"""CodeReader: one row for each question; the codes of its options are scored at the row's last token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headway.runtime.decisions.question import Question, QuestionType, Subject
+from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.runtime.decoder.wanted import HiddenAt
+from headway.runtime.readers.decision3.prompt import PromptTokens, user_text
+from headway.runtime.readers.text_only import refuse_media, too_long
+from headway.runtime.row import ItemFailure, Outcome, Row
+
+READOUT = "codes"
+
+
+class CodeReader(DecisionReader):
+    """Outcomes are logits of all codes, float32 [255]; a question uses the first ones."""
+
+    question_types: frozenset[QuestionType] = frozenset({"choice", "noul", "score"})
+
+    def __init__(self, tokens: PromptTokens, codes: Sequence[str], max_tokens: int, temperature: float):
+        self._tokens = tokens
+        self._codes = tuple(codes)
+        self._max_tokens = max_tokens
+        self._temperature = temperature
+
+    def plan(self, subject: Subject, questions: Sequence[Question]) -> list[QuestionPlan | ItemFailure]:
+        refused = refuse_media(subject)
+        return [refused or self._plan(subject, question) for question in questions]
+
+    def temperature(self, kind: QuestionType, options: int) -> float:
+        return self._temperature
+
+    def _plan(self, subject: Subject, question: Question) -> QuestionPlan | ItemFailure:
+        ids = self._tokens.encode(user_text(subject.state, question, self._codes))
+        if len(ids) > self._max_tokens:
+            return too_long(len(ids), self._max_tokens)
+        count = len(question.options)
+
+        def read(outcomes: Sequence[Outcome]) -> Reading:
+            return Reading(np.asarray(outcomes[0], dtype=np.float64)[:count])
+
+        return QuestionPlan((Row(ids, READOUT, HiddenAt((len(ids) - 1,))),), read, len(ids))

@@ -1,0 +1,66 @@
+"""EndpointReader: one row for each question, read at the end of each option and at the end of the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headway.artifacts.tokenizer import Tokenizer
+from headway.runtime.decisions.question import Question, QuestionType, Subject
+from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.runtime.decoder.wanted import HiddenAt
+from headway.runtime.readers.endpoints.prompt import described_options, endpoint_prompt
+from headway.runtime.readers.plain_text import plain_encode
+from headway.runtime.readers.text_only import refuse_media, too_long
+from headway.runtime.row import ItemFailure, Outcome, Row
+
+READOUT = "candidates"
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSettings:
+    """What differs between packages. `temperatures` by type; `score_offsets`: number of levels -> what is added to the
+    logits of each level, before the temperature."""
+
+    max_tokens: int
+    noul_sides: Mapping[str, str]
+    temperatures: Mapping[str, float]
+    score_offsets: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    null_as_key: bool = False
+
+
+class EndpointReader(DecisionReader):
+    """Outcomes are logits, float32 [options]."""
+
+    question_types: frozenset[QuestionType] = frozenset({"choice", "noul", "score"})
+
+    def __init__(self, tokenizer: Tokenizer, settings: EndpointSettings, presets: Mapping[str, Question] | None = None):
+        self._encode = plain_encode(tokenizer)
+        self._settings = settings
+        self.presets = presets or {}
+        # An option costs 20 to 60 tokens. More than fit are asked in groups, rather than refused.
+        self.comfortable_options = max(2, min(255, settings.max_tokens // 64))
+
+    def plan(self, subject: Subject, questions: Sequence[Question]) -> list[QuestionPlan | ItemFailure]:
+        refused = refuse_media(subject)
+        return [refused or self._plan(subject, question) for question in questions]
+
+    def temperature(self, kind: QuestionType, options: int) -> float:
+        return self._settings.temperatures.get(kind, 1.0)
+
+    def _plan(self, subject: Subject, question: Question) -> QuestionPlan | ItemFailure:
+        options = described_options(question, self._settings.noul_sides, self._settings.null_as_key)
+        prompt = endpoint_prompt(subject.state, question, options, self._encode)
+        length = len(prompt.token_ids)
+        if length > self._settings.max_tokens:
+            return too_long(length, self._settings.max_tokens)
+        row = Row(prompt.token_ids, READOUT, HiddenAt((*prompt.ends, length - 1)))
+        offsets = self._settings.score_offsets.get(len(options)) if question.type == "score" else None
+
+        def read(outcomes: Sequence[Outcome]) -> Reading:
+            scores = np.asarray(outcomes[0], dtype=np.float64)
+            return Reading(scores if offsets is None else scores + np.asarray(offsets))
+
+        return QuestionPlan((row,), read, length)

@@ -1,0 +1,78 @@
+"""Tensors of a package's safetensors files, with names and shapes checked before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import torch
+from safetensors import safe_open
+
+from headway.artifacts.card import TensorInfo
+from headway.artifacts.safetensors_header import read_safetensors_header
+from headway.errors import ArtifactError
+
+_SHOWN: Final = 5
+_FIX: Final = "Download the package again, or check that its configuration belongs to these weights."
+
+
+class PackageTensors:
+    """The tensors of some files of a package, by name. Headers only; `read` brings the numbers."""
+
+    def __init__(self, folder: Path, names: Iterable[str]):
+        self.source = ", ".join(sorted(names)) if not isinstance(names, str) else names
+        self.infos: dict[str, TensorInfo] = {}
+        self._file: dict[str, Path] = {}
+        for name in sorted(names):
+            for tensor, info in read_safetensors_header(folder / name).tensors.items():
+                if tensor in self.infos:
+                    raise ArtifactError(f"{folder} holds the tensor {tensor} twice", reason="duplicate_tensor", param=tensor, fix=_FIX)
+                self.infos[tensor] = info
+                self._file[tensor] = folder / name
+
+    @property
+    def parameters(self) -> int:
+        """Numbers in all tensors."""
+        return sum(info.elements for info in self.infos.values())
+
+    def shapes(self, prefix: str = "") -> dict[str, tuple[int, ...]]:
+        """Shapes of the tensors whose names begin with `prefix`, by the rest of the name."""
+        return {name.removeprefix(prefix): info.shape for name, info in self.infos.items() if name.startswith(prefix)}
+
+    def check(self, wanted: Mapping[str, tuple[int, ...]], prefix: str = "", ignore: Callable[[str], bool] = lambda _: False) -> None:
+        """`wanted` without the prefix. Raises ArtifactError: `missing_tensor`, `tensor_shape`, `unexpected_tensor`."""
+        there = self.shapes(prefix)
+        if missing := sorted(set(wanted) - set(there)):
+            raise ArtifactError(
+                f"{self.source} lack(s) {len(missing)} tensors: {_some(prefix, missing)}", reason="missing_tensor", param=prefix + missing[0], fix=_FIX,
+            )  # fmt: skip
+        for name, shape in wanted.items():
+            if there[name] != tuple(shape):
+                raise ArtifactError(
+                    f"{self.source}: tensor {prefix}{name} has shape {list(there[name])}, the configuration says {list(shape)}",
+                    reason="tensor_shape", param=prefix + name, fix=_FIX,
+                )  # fmt: skip
+        if extra := sorted(name for name in set(there) - set(wanted) if not ignore(name)):
+            raise ArtifactError(
+                f"{self.source} has {len(extra)} tensors with no place in the model: {_some(prefix, extra)}", reason="unexpected_tensor",
+                param=prefix + extra[0], fix=_FIX,
+            )  # fmt: skip
+
+    def read(self, dtype: torch.dtype, prefix: str = "", names: Iterable[str] | None = None) -> dict[str, torch.Tensor]:
+        """Copies of the tensors below `prefix`, or of those `names` (without the prefix), in `dtype`."""
+        wanted = list(self.shapes(prefix)) if names is None else list(names)
+        by_file: dict[Path, list[str]] = {}
+        for name in wanted:
+            by_file.setdefault(self._file[prefix + name], []).append(name)
+        found: dict[str, torch.Tensor] = {}
+        for path, group in by_file.items():
+            with safe_open(str(path), framework="pt") as file:
+                for name in group:
+                    # A copy: the library maps the file, and a file that changes later must not change the model.
+                    found[name] = file.get_tensor(prefix + name).to(dtype, copy=True)
+        return found
+
+
+def _some(prefix: str, names: list[str]) -> str:
+    return ", ".join(prefix + name for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")

@@ -1,0 +1,1 @@
+"""Task models on encoders: classification, token spans, embeddings, reranking, entailment."""

@@ -1,0 +1,52 @@
+"""What all task models have: an encoder in memory, and texts for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headway.artifacts.tokenizer import load_tokenizer
+from headway.models.encoders.encoder import Encoder
+from headway.models.encoders.load import load_planned_encoder
+from headway.runtime.decoder.loading import DTYPES
+from headway.runtime.family import Placement
+from headway.runtime.loaded_model import Planner, Surface
+from headway.runtime.model_facts import ModelFacts
+from headway.runtime.tasks.backbones import tells_texts_apart
+from headway.runtime.tasks.limits import input_limit
+from headway.runtime.tasks.readouts import Readout
+from headway.runtime.tasks.sequence_text import SequenceText
+from headway.runtime.tasks.task_model import TaskModel
+from headway.runtime.tasks.task_package import TaskPackage
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedParts:
+    """`options` are those of the models file; `dtype` is that of the encoder, heads are float32."""
+
+    found: TaskPackage
+    encoder: Encoder
+    text: SequenceText
+    options: Mapping[str, Any]
+    dtype: str
+
+    def model(
+        self, readouts: Mapping[str, Readout], facts: ModelFacts, planners: Mapping[Surface, Planner],
+        exits: Sequence[tuple[str, int | None]],
+    ) -> TaskModel:  # fmt: skip
+        """`exits`: each readout with each layer that it is asked at."""
+        plan = self.found.plan
+        heads = self.found.parameters - plan.parameters
+        return TaskModel(self.encoder, readouts, facts, planners, vocab_size=int(plan.card.config["vocab_size"]),
+                         memory_bytes=plan.parameters * self.encoder.dtype.itemsize + 4 * heads, exits=exits)  # fmt: skip
+
+
+def load_parts(found: TaskPackage, placement: Placement, progress: Progress) -> LoadedParts:
+    """Raises what `load_planned_encoder` and `load_tokenizer` raise."""
+    tokenizer = load_tokenizer(found.plan.card)
+    text = SequenceText(tokenizer, input_limit(found), tells_texts_apart(found.config))
+    encoder = load_planned_encoder(found.plan, DTYPES[placement.dtype], progress=progress)
+    return LoadedParts(found, encoder, text, placement.options, placement.dtype)
