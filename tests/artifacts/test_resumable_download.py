@@ -50,6 +50,12 @@ def test_a_complete_part_file_is_accepted(tmp_path: Path) -> None:
     assert (tmp_path / "p").read_bytes() == CONTENT
 
 
+def test_a_file_that_is_empty_exists_afterwards(tmp_path: Path) -> None:
+    with loopback(lambda request: ranged(request, b"")) as server, http_client() as client:
+        download(client, f"{server.url}/f", tmp_path / "p", Promised(nbytes=0), label="m", progress=None)
+    assert (tmp_path / "p").read_bytes() == b""
+
+
 def test_a_server_without_ranges_starts_again(tmp_path: Path) -> None:
     (tmp_path / "p").write_bytes(b"x" * 1000)
     with loopback(lambda request: Answer(body=CONTENT)) as server:

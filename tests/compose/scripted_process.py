@@ -1,4 +1,7 @@
-"""A process that behaves like a server that loads for a while: `python scripted_process.py PORT [LOADING_ANSWERS]`."""
+"""A process that behaves like a server that loads for a while: `python scripted_process.py PORT [LOADING_ANSWERS [PROBLEM]]`.
+
+With PROBLEM it is a runtime that will never be ready, for that reason.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 loading_answers = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+problem = sys.argv[3] if len(sys.argv) > 3 else None
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -15,7 +19,9 @@ class Handler(BaseHTTPRequestHandler):
         body = b"{}"
         if loading_answers > 0:
             body = json.dumps({"status": "loading", "stage": "loading", "progress": 1 / loading_answers}).encode()
-        self.send_response(503 if loading_answers > 0 else 200)
+        if problem is not None:
+            body = json.dumps({"status": "degraded", "reason": problem, "models": {"a": {"status": "ready"}, "b": {"status": "failed"}}}).encode()
+        self.send_response(503 if loading_answers > 0 or problem is not None else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -73,6 +73,31 @@ def test_start_waits_until_ready_and_shows_the_stages() -> None:
     assert gone(child.pid)
 
 
+def test_processes_start_side_by_side_and_all_are_waited_for() -> None:
+    seen: list[tuple[str, str]] = []
+    with Supervisor(on_health=lambda name, health: seen.append((name, health.stage))) as supervisor:
+        assert supervisor.start(declared("slow", "4"), declared("quick"))
+        assert seen[-1] == ("slow", "ready")
+        assert ("quick", "ready") in seen
+        assert len(supervisor._children) == 2
+
+
+def test_a_port_in_use_starts_nothing() -> None:
+    with socket.socket() as taken, Supervisor() as supervisor:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(PortInUseError):
+            supervisor.start(declared("free"), declared("other", port=taken.getsockname()[1]))
+        assert supervisor._children == []
+
+
+def test_a_runtime_says_how_far_it_is_and_what_will_stay_wrong() -> None:
+    declaration = declared("runtime", "0", "no family")
+    with Supervisor() as supervisor:
+        assert supervisor.start(declaration)
+        assert ask_health(declaration.health_url) == Health(False, "degraded: no family", 0.5, "no family")
+
+
 def test_a_process_that_ends_while_starting_says_why() -> None:
     with Supervisor() as supervisor, pytest.raises(ProcessEndedError, match=r"(?s)exit code 3.*the reason is this") as caught:
         supervisor.start(failing("print('the reason is this'); raise SystemExit(3)"))

@@ -18,7 +18,7 @@ import pytest
 
 from tests.docs.pages import PAGES, ROOT, Block, blocks
 
-PORT = "8000"  # in the documentation; a free one is put in its place
+PORTS = ("8000", "8100")  # in the documentation, of the engine and of the runtime; a free one is put in their place
 RUNNABLE = [page for page in PAGES if any(block.tag in ("run", "serve") for block in blocks(page))]
 
 
@@ -55,8 +55,14 @@ def server(command: str, port: int, log: Path) -> Iterator[None]:
             process.wait(60)
 
 
+def at_port(text: str, port: int) -> str:
+    for documented in PORTS:
+        text = text.replace(documented, str(port))
+    return text
+
+
 def run(block: Block, port: int, folder: Path) -> None:
-    text = block.text.replace(PORT, str(port))
+    text = at_port(block.text, port)
     command = [sys.executable, "-c", text] if block.language == "python" else ["bash", "-euo", "pipefail", "-c", text]
     done = subprocess.run(
         command, cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=400, check=False
@@ -76,7 +82,7 @@ def test_the_page_works_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     # A page without a server of its own relies on `make up`, which is `headway up`.
-    served = [block.text.strip().replace(PORT, str(port)) for block in found if block.tag == "serve"] or [f"headway up --port {port}"]
+    served = [at_port(block.text.strip(), port) for block in found if block.tag == "serve"] or [f"headway up --port {port}"]
     assert len(served) == 1
     with server(served[0], port, tmp_path / "server.log"):
         for block in found:

@@ -1,4 +1,4 @@
-"""`python -m tests.e2e.no_way_out MODEL FOLDER`: serve and ask where no route leads out, print what was tried, as JSON.
+"""`python -m tests.e2e.no_way_out PROGRAM MODEL FOLDER`: serve and ask where no route leads out, print what was tried, as JSON.
 
 Run under `unshare -rn`, where there is only the loopback interface. Prints {"attempts": [...], "no_route": n, "control": n}:
 addresses beyond this machine that the server named, packets that the kernel could not route while it ran, and the same
@@ -19,13 +19,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import httpx
 
 _UP = 0x1  # IFF_UP
 _GET_FLAGS, _SET_FLAGS = 0x8913, 0x8914
 _LOCAL = re.compile(r"'(/[^']*|127\.[0-9.]+|::1|localhost|)'|None|b'(127\.[0-9.]+|::1|localhost)?'|\('(127\.[0-9.]+|::1|localhost)', ")
-BODIES = (
+ENGINE_BODIES = (
     ("/v1/completions", {"prompt": "Hi", "max_tokens": 3}),
     ("/v1/completions", {"prompt": "Hi", "max_tokens": 3, "stream": True}),
     ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3}),
@@ -34,6 +35,28 @@ BODIES = (
     ("/tokenize", {"prompt": "Hi"}),
     ("/v1/embeddings", {"input": "Hi"}),
 )  # fmt: skip
+RUNTIME_BODIES = (
+    ("/v1/embeddings", {"input": ["Hi", "there"]}),
+    ("/v1/embeddings", {"input": [{"image_url": {"url": "http://192.0.2.7/x.png"}}]}),
+    ("/v1/embeddings", {"input": "Hi", "model": "someone/else"}),
+    ("/v1/bundle", {"tasks": [{"id": "1", "embeddings": {"input": "Hi"}}]}),
+    ("/v1/classify", {"input": "Hi"}),
+    ("/v1/systemone", {"state": "Hi", "questions": {"q": {"type": "noul", "instructions": "Is it?"}}}),
+)  # fmt: skip
+
+
+class Program(NamedTuple):
+    """Words after `python -m`, before and after the model and port; what is asked."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    bodies: tuple[tuple[str, dict[str, Any]], ...]
+
+
+PROGRAMS = {
+    "engine": Program(("headway.cli.main", "serve"), ("--kv-cache-memory-bytes", "8m"), ENGINE_BODIES),
+    "runtime": Program(("headway.cli.srun", "serve"), (), RUNTIME_BODIES),
+}
 
 
 def loopback_up() -> None:
@@ -59,15 +82,15 @@ def leave_on_purpose() -> None:
         probe.connect(("192.0.2.1", 80))
 
 
-def ask_everything(url: str) -> None:
+def ask_everything(url: str, bodies: tuple[tuple[str, dict[str, Any]], ...]) -> None:
     with httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
-        for path, body in BODIES:
+        for path, body in bodies:
             client.post(path, json=body)
-        for path in ("/health", "/metrics", "/v1/models", "/version", "/load", "/openapi.json", "/docs", "/nope"):
+        for path in ("/health", "/metrics", "/v1/models", "/version", "/load", "/openapi.json", "/openapi.yaml", "/docs", "/nope"):
             client.get(path)
 
 
-def main(model: str, folder: Path) -> None:
+def main(program: Program, model: str, folder: Path) -> None:
     if os.environ.get("HEADWAY_TEST_NAMESPACE"):
         loopback_up()
     audit = folder / "audit.tsv"
@@ -78,7 +101,7 @@ def main(model: str, folder: Path) -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "headway.cli.main", "serve", model, "--port", str(port), "--kv-cache-memory-bytes", "8m"]
+    command = [sys.executable, "-m", *program.before, model, "--port", str(port), *program.after]
     before = no_route()
     with (folder / "server.log").open("wb") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
@@ -91,7 +114,7 @@ def main(model: str, folder: Path) -> None:
             if server.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError((folder / "server.log").read_text())
             time.sleep(0.1)
-        ask_everything(url)
+        ask_everything(url, program.bodies)
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(30)
@@ -103,4 +126,4 @@ def main(model: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(PROGRAMS[sys.argv[1]], sys.argv[2], Path(sys.argv[3]))

@@ -6,8 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from headway.runtime.tasks.family import TaskHeads
 from tests.cases.tiny_model import save_tiny_model
 
 ROOT = Path(__file__).parents[2]
@@ -22,13 +26,18 @@ def has_namespaces() -> bool:
         return False
 
 
-def test_serving_without_a_way_out_tries_none(tmp_path: Path) -> None:
+def save_tiny_encoder(folder: Path) -> None:
+    TaskHeads().write_fixture(folder, "embedding-bert", seed=1)
+
+
+@pytest.mark.parametrize(("program", "save_model"), [("engine", save_tiny_model), ("runtime", save_tiny_encoder)])
+def test_serving_without_a_way_out_tries_none(program: str, save_model: Callable[[Path], None], tmp_path: Path) -> None:
     """In a network namespace of its own if this machine allows one: there the kernel counts what Python does not see."""
     model = tmp_path / "model"
     model.mkdir()
-    save_tiny_model(model)
+    save_model(model)
     inside = has_namespaces()
-    command = [sys.executable, "-m", "tests.e2e.no_way_out", str(model), str(tmp_path)]
+    command = [sys.executable, "-m", "tests.e2e.no_way_out", program, str(model), str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "HEADWAY_TEST_NAMESPACE": "1" if inside else ""}
     done = subprocess.run(
         [*NAMESPACE, *command] if inside else command,

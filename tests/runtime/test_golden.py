@@ -54,7 +54,7 @@ def test_devices_that_never_repeat_may_differ_a_little() -> None:
 
 
 def test_numbers_that_are_not_finite_fail() -> None:
-    with pytest.raises(SelfCheckError, match="not finite|two runs"):
+    with pytest.raises(SelfCheckError, match="a number that is not finite"):
         answers_of("not_finite")
 
 
@@ -74,7 +74,9 @@ def test_questions_are_counted_one_by_one_and_usage_does_not_count() -> None:
     now = {"decisions": {"answers": {"a": {"noul": 0.5005}, "b": {"noul": 0.3}}, "usage": {"input_tokens": 6}}}
     result = compare(now, GoldenReference("r", SHA, recorded), CPU)
     assert (result.status, result.checked, result.matched) == ("failed", 2, 1)
-    assert result.reason is not None and "decisions b is off by 0.05" in result.reason and "decisions a" not in result.reason
+    assert result.reason is not None
+    assert "decisions b is off by 0.05" in result.reason
+    assert "decisions a" not in result.reason
     assert compare(now, GoldenReference("r", SHA, recorded), Strictness(0.1)).status == "matched"
 
 
@@ -103,11 +105,14 @@ def test_other_keys_or_kinds_fail(recorded: dict[str, Any]) -> None:
 )
 def test_recorded_kernels_that_are_not_here(present: dict[str, Any], untuned: dict[str, str], says: str) -> None:
     sentences = unapplied({"FLA": "0.5.2"}, present, untuned)
-    assert len(sentences) == 1 and says in sentences[0]
+    assert len(sentences) == 1
+    assert says in sentences[0]
     answers = answers_of(None)
     result = compare(answers, GoldenReference("r", SHA, answers, {"FLA": "0.5.2"}), CPU, sentences)
     assert result.status == "unverified"
-    assert result.reason is not None and result.reason.startswith("kernel choices not applied: ") and says in result.reason
+    assert result.reason is not None
+    assert result.reason.startswith("kernel choices not applied: ")
+    assert says in result.reason
 
 
 def test_recorded_kernels_that_are_here() -> None:
@@ -119,10 +124,13 @@ def test_records_are_found_beside_the_package_and_in_the_cache(tmp_path: Path) -
     assert find_reference(package, SHA, "cpu", str(tmp_path / "cache")) is None
     write_reference(cached(SHA, str(tmp_path / "cache")), SHA, "cpu", {"a": {"x": 1}}, {"FLA": "1"})
     found = find_reference(package, SHA, "cpu", str(tmp_path / "cache"))
-    assert found is not None and found.answers == {"a": {"x": 1}} and found.kernels == {"FLA": "1"}
+    assert found is not None
+    assert found.answers == {"a": {"x": 1}}
+    assert found.kernels == {"FLA": "1"}
     write_reference(beside(package), SHA, "cpu", {"a": {"x": 2}}, {})
     nearer = find_reference(package, SHA, "cpu", str(tmp_path / "cache"))
-    assert nearer is not None and nearer.answers == {"a": {"x": 2}}
+    assert nearer is not None
+    assert nearer.answers == {"a": {"x": 2}}
     assert find_reference(package, SHA, "cuda", str(tmp_path / "cache")) is None
 
 
@@ -134,7 +142,8 @@ def test_a_record_of_another_model_is_none_and_is_replaced(tmp_path: Path) -> No
     write_reference(path, SHA, "cuda", {"a": 2}, {})
     write_reference(path, SHA, "cpu", {"a": 3}, {})
     content = json.loads(path.read_text())
-    assert content["model_sha256"] == SHA and sorted(content["accelerators"]) == ["cpu", "cuda"]
+    assert content["model_sha256"] == SHA
+    assert sorted(content["accelerators"]) == ["cpu", "cuda"]
 
 
 def test_a_damaged_record_is_an_error(tmp_path: Path) -> None:

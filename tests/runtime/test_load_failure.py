@@ -32,7 +32,8 @@ def test_refusals_of_the_hub(status: int, headers: dict[str, str]) -> None:
 
 def test_the_way_out_of_a_refusal_is_named() -> None:
     error = hub_refusal(401, {}, "https://huggingface.co/api/models/acme/tiny", ASKED)
-    assert "hf auth login" in error.message and "HF_TOKEN" in error.message
+    assert "hf auth login" in error.message
+    assert "HF_TOKEN" in error.message
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,8 @@ def test_a_restricted_licence_stops_before_the_weights(hub_environment: Path, mo
 
 def test_a_short_name_with_terms_needs_consent() -> None:
     error = refused(ModelEntry("gemma3-270m"))
-    assert "a licence must be accepted" in failure_reason(error) and "--accept-licence gemma" in error.message
+    assert "a licence must be accepted" in failure_reason(error)
+    assert "--accept-licence gemma" in error.message
     assert refused(ModelEntry("smollm2-135m-instruct", revision="a" * 40)).reason == "revision_refused"
 
 

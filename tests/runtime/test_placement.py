@@ -55,7 +55,8 @@ def test_a_named_device_that_is_not_there(asked: str) -> None:
     error = refused(plugins, device=asked)
     assert failure_reason(error).startswith(f"PlacementError: device not available: {asked}")
     assert not is_final(error)
-    assert "--device auto" in error.message and "cpu" in error.message
+    assert "--device auto" in error.message
+    assert "cpu" in error.message
 
 
 def test_wrong_device_names_list_what_there_is() -> None:
@@ -74,7 +75,8 @@ def test_cuda_without_cuda_says_that_pytorch_lacks_it() -> None:
 def test_a_budget_refuses_for_good() -> None:
     error = refused(toy_plugins(), budget=1.0)
     assert "does not fit, out of memory" in failure_reason(error)
-    assert error.reason == "over_budget" and is_final(error)
+    assert error.reason == "over_budget"
+    assert is_final(error)
     assert spot(toy_plugins(), budget=2.5).device.name == "cpu"
 
 
@@ -121,7 +123,8 @@ def test_a_mixture_of_full_and_incapable_devices_may_be_tried_again() -> None:
     devices = [*named_devices("old", plugins), *named_devices("tiny", plugins)]
     with pytest.raises(PlacementError) as caught:
         place(ToyFamily(), spec(), devices, engines_for("auto", plugins), ("fp8",), None)
-    assert caught.value.reason == "out_of_memory" and not is_final(caught.value)
+    assert caught.value.reason == "out_of_memory"
+    assert not is_final(caught.value)
 
 
 def test_an_engine_that_refuses_keeps_its_reason() -> None:
@@ -132,7 +135,8 @@ def test_an_engine_that_refuses_keeps_its_reason() -> None:
 
     with pytest.raises(PlacementError) as caught:
         place(CpuOnly(), spec(), named_devices("old", plugins), engines_for("auto", plugins), (), None)
-    assert caught.value.reason == "no_engine" and is_final(caught.value)
+    assert caught.value.reason == "no_engine"
+    assert is_final(caught.value)
     assert "native: the family toy runs on cpu only, not on old" in caught.value.message
 
 

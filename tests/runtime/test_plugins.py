@@ -26,7 +26,8 @@ def test_one_name_with_two_targets_is_refused() -> None:
     with pytest.raises(ConfigError) as caught:
         Plugins(FAMILIES_GROUP, ModelFamily, [entry(FAMILIES_GROUP, "toy", "ToyFamily"), entry(FAMILIES_GROUP, "toy", "Other")])  # type: ignore[type-abstract]
     assert caught.value.reason == "plugin_conflict"
-    assert "ToyFamily" in caught.value.message and "Other" in caught.value.message
+    assert "ToyFamily" in caught.value.message
+    assert "Other" in caught.value.message
 
 
 def test_the_same_target_twice_is_one_plugin() -> None:
@@ -48,7 +49,8 @@ def test_broken_plugins_are_named_and_left_out(name: str, target: str, says: str
     with pytest.raises(ConfigError) as caught:
         _ = found.by_name[name].thing
     assert caught.value.reason == "plugin_broken"
-    assert says in caught.value.message and repr(name) in caught.value.message
+    assert says in caught.value.message
+    assert repr(name) in caught.value.message
     assert any(says in sentence for sentence in found.broken())
     assert name not in [plugin.name for plugin in found.usable()]
 

@@ -38,7 +38,8 @@ def test_two_rows_of_one_length_differ() -> None:
     model = ToyModel(None, 2)
     probe(model, batch_invariant=False)
     second, third = model.passes[1][0], model.passes[2][0]
-    assert len(second) == len(third) == 9 and second != third
+    assert len(second) == len(third) == 9
+    assert second != third
 
 
 def test_lengths_stay_within_the_model() -> None:

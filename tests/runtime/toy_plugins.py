@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 
 from headway.errors import PackageError
 from headway.runtime.accelerator import ACCELERATORS_GROUP, Accelerator, Device
@@ -30,6 +31,7 @@ from tests.runtime.arithmetic_model import ArithmeticModel
 CARD = "toy.json"
 WEIGHTS = "model.safetensors"
 HERE = "tests.runtime.toy_plugins"
+HOLD = tuple(map(ord, "hold"))  # with the fault "hold", texts that begin so keep their pass until the file $TOY_MARK is gone
 
 
 def write_toy(folder: Path, **fields: Any) -> Path:
@@ -58,6 +60,11 @@ class ToyModel(ArithmeticModel):
 
     def forward(self, rows: Sequence[Row]) -> list[Outcome]:
         self._runs += 1
+        if self._fault == "hold" and any(row.token_ids[:4] == HOLD for row in rows):
+            mark = Path(os.environ["TOY_MARK"])
+            mark.write_text("in a forward pass")
+            while mark.exists():
+                time.sleep(0.005)
         outcomes = super().forward(rows)
         if self._fault == "leak":
             return [value + 0.5 * (len(rows) - 1) for value in outcomes]
@@ -65,6 +72,8 @@ class ToyModel(ArithmeticModel):
             return [value * (1 + 2e-7 * (len(rows) - 1)) for value in outcomes]
         if self._fault == "unstable":
             return [value + self._runs for value in outcomes]
+        if self._fault == "device" and any("sender" in "".join(map(chr, row.token_ids)) for row in rows):
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
         if self._fault == "not_finite":
             return [np.full_like(value, np.nan) for value in outcomes]
         return outcomes
@@ -98,6 +107,8 @@ class ToyFamily(ModelFamily):
             raise RuntimeError("the driver is busy")
         if fault == "memory":
             raise MemoryError
+        if fault == "allocates":
+            torch.ones(1 << 38, dtype=torch.uint8)
         if fault == "slow":
             Path(os.environ["TOY_MARK"]).write_text("loading")
             time.sleep(float(card["seconds"]))

@@ -75,6 +75,11 @@ def render_chat_template(
     return _cut_open_end(rendered, final) if continue_final_message else rendered
 
 
+def render_template(template: str, variables: Mapping[str, Any]) -> str:
+    """Render a template that is no chat's, with these names and nothing else. Raises RequestError (`chat_template_error`)."""
+    return _render(compile_chat_template(template), {**_plain(dict(variables), "variables", 0), "range": _BoundedRange()})
+
+
 @lru_cache(maxsize=_COMPILED_KEPT)
 def compile_chat_template(template: str) -> jinja2.Template:
     """Compile once; the most recent ones are kept. Raises RequestError (`chat_template_error`)."""

@@ -55,7 +55,7 @@ class Presplit:
 
 DEFAULT_PRESPLIT: Final = Presplit((_GPT2,))
 _ROWS: Final[tuple[tuple[Presplit, str], ...]] = (
-    (DEFAULT_PRESPLIT, "default gpt-2 phi-2 mpt olmo jina-es jina-de jina-v2-es jina-v2-de jina-v2-code roberta-bpe"),
+    (DEFAULT_PRESPLIT, "default gpt-2 phi-2 mpt olmo jina-es jina-de jina-v2-es jina-v2-de jina-v2-code roberta-bpe modern-bert"),
     (Presplit((_DIGIT, _GPT2)), "smollm starcoder refact command-r codeshell exaone minerva-7b"),
     (Presplit((_LLAMA3,), whole_words=True, adds_bos=True), "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2"),
     (Presplit((_LLAMA3,)), "dbrx smaug-bpe"),

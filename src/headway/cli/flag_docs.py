@@ -8,6 +8,7 @@ from headway.cli.flag_help import effect, shown_default, shown_name, shown_span,
 from headway.cli.serve_config import ALL_FLAGS
 from headway.engine.flags_old import OLD_SPELLINGS
 from headway.flags.flag import Flag
+from headway.runtime.flags import SRUN_FLAGS
 from headway.server.environment import KNOWN
 
 _HEAD = """# Flags of `headway serve`
@@ -22,8 +23,15 @@ Flags of vLLM whose feature does not exist yet are known: they end the program w
 """
 
 
+_SRUN_HEAD = """# Flags of `vllm-srun serve`
+
+What they mean is told in [runtime.md](runtime.md). Flags on the command line win over environment variables, keys of an
+entry of the models file win over both.
+"""
+
+
 def flag_docs(flags: Sequence[Flag] = ALL_FLAGS) -> str:
-    return "\n".join([_HEAD, *_built(flags), *_others(flags), *_old(), *_environment()])
+    return "\n".join([_HEAD, *_built(flags), *_others(flags), *_old(), *_environment(), _SRUN_HEAD, *_built(SRUN_FLAGS)])
 
 
 def _built(flags: Sequence[Flag]) -> Iterator[str]:

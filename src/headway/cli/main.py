@@ -84,7 +84,9 @@ def exit_code(error: HeadwayError) -> int:
     return 2 if error.reason in _WRONG_USE else 1
 
 
-_WRONG_USE = frozenset({"invalid_config", "not_built", "unknown_flag", "flag_refused", "unknown_variable"})
+_WRONG_USE = frozenset(
+    {"invalid_config", "not_built", "unknown_flag", "flag_refused", "unknown_variable", "unknown_plugin", "models_file_invalid"}
+)
 
 
 if __name__ == "__main__":

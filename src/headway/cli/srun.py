@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,6 +13,7 @@ import click
 from headway import __version__
 from headway.cli.main import exit_code
 from headway.errors import HeadwayError
+from headway.host.worker_environment import prepare_worker
 
 # name -> (module:attribute, help)
 _COMMANDS = {
@@ -61,6 +63,7 @@ def main() -> None:
 
 def run(words: Sequence[str]) -> None:
     """Errors are one line with the fix. Exit codes: 0 done, 1 failed, 2 wrong use, 3 device fault, 130 interrupted."""
+    prepare_worker(os.environ)  # before a command imports torch or numpy
     try:
         vllm_srun(list(words), prog_name="vllm-srun", standalone_mode=False)
     except click.exceptions.Abort:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from headway.cli.flag_index import FlagIndex
 from headway.cli.parse import Parsed, Warn, parse_words
 from headway.errors import ArtifactError, ConfigError
+from headway.runtime.default_models import DEFAULT_MODELS
 from headway.runtime.flags import SRUN_FLAGS
 from headway.runtime.model_entry import ModelEntry
 from headway.runtime.models_file import PROFILE_REMOVED, read_models_file
@@ -17,8 +18,6 @@ from headway.runtime.package_source import split_reference
 from headway.runtime.plugins import PluginSet
 from headway.runtime.settings import WorkerSettings
 
-DEFAULT_MODELS: Final = ("all-minilm-l6-v2", "sparrow-nano", "smollm2-135m-instruct")
-"""Embeddings, choices, and decisions of all types through label logits."""
 _OF_ONE_MODEL: Final = ("revision", "served-model-name")
 _PROFILE_WORDS: Final = ("--profile", "--profiles", "--no-profile")
 

@@ -1,4 +1,4 @@
-"""Start the declared processes one after the other, watch them, stop them all in reverse order."""
+"""Start the declared processes, wait until all are ready, watch them, stop them all in reverse order."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType, TracebackType
+from typing import Any
 
 from headway.compose.child import Child
 from headway.compose.stack import ProcessDeclaration
@@ -21,6 +22,8 @@ from headway.errors import HeadwayError
 _POLL_SECONDS = 0.1
 _STOP_SECONDS = 10.0
 _BIGGEST_ANSWER = 1 << 16
+_LONGEST_STAGE = 100
+_FINAL = ("failed", "degraded")  # states of a runtime in which every model is ready or will not be
 
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never through a proxy: it is our own process
 
@@ -39,11 +42,15 @@ class PortInUseError(HeadwayError):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What a process says about itself: `stage` is "starting" before it answers at all."""
+    """What a process says about itself: `stage` is "starting" before it answers at all.
+
+    `problem` says what will stay wrong with it although it runs: waiting longer does not help.
+    """
 
     ready: bool
     stage: str = "starting"
     progress: float = 0.0
+    problem: str | None = None
 
 
 def ask_health(url: str) -> Health:
@@ -53,12 +60,25 @@ def ask_health(url: str) -> Health:
             return Health(ready=response.status == 200, stage="ready", progress=1.0)
     except urllib.error.HTTPError as error:
         try:
-            told = json.loads(error.read(_BIGGEST_ANSWER))
-            return Health(False, str(told["stage"]), min(1.0, max(0.0, float(told["progress"]))))
+            return _told(json.loads(error.read(_BIGGEST_ANSWER)))
         except (ValueError, LookupError, TypeError, OSError, http.client.HTTPException):
             return Health(False, f"HTTP {error.code}")
     except (OSError, http.client.HTTPException):
         return Health(False)
+
+
+def _told(body: Any) -> Health:
+    """What an engine (`stage`, `progress`) or a model runtime (`status`, `reason`, `models`) says while it is not ready.
+
+    Raises ValueError, LookupError or TypeError for what neither would say.
+    """
+    if "stage" in body:
+        return Health(False, str(body["stage"]), min(1.0, max(0.0, float(body["progress"]))))
+    status, reason, models = str(body["status"]), body["reason"], body["models"]
+    ready = sum(model["status"] == "ready" for model in models.values())
+    stage = f"{status}: {reason}" if reason else status
+    problem = str(reason) if status in _FINAL else None
+    return Health(False, stage[:_LONGEST_STAGE], ready / max(1, len(models)), problem)
 
 
 def check_port_free(declaration: ProcessDeclaration) -> None:
@@ -98,23 +118,31 @@ class Supervisor:
         for child in reversed(self._children):
             child.stop(_STOP_SECONDS)
 
-    def start(self, declaration: ProcessDeclaration) -> bool:
-        """Start one process and wait until it is ready; False when `stopping` was set before that.
+    def start(self, *declarations: ProcessDeclaration) -> bool:
+        """Start processes side by side and wait until all are ready, or have a problem that will stay; False when
+        `stopping` was set before that.
 
-        Raises PortInUseError, ProcessEndedError.
+        Raises PortInUseError, and then nothing was started; ProcessEndedError.
         """
-        check_port_free(declaration)
+        for declaration in declarations:
+            check_port_free(declaration)
+        waiting = [(declaration, self._launch(declaration)) for declaration in declarations]
+        while waiting and not self.stopping.is_set():
+            for declaration, child in list(waiting):
+                self._raise_if_ended(child)
+                health = ask_health(declaration.health_url)
+                self._on_health(declaration.name, health)
+                if health.ready or health.problem is not None:
+                    self._raise_if_ended(child)
+                    waiting.remove((declaration, child))
+            if waiting:
+                self.stopping.wait(_POLL_SECONDS)
+        return not waiting
+
+    def _launch(self, declaration: ProcessDeclaration) -> Child:
         child = Child(declaration.name, declaration.command, lambda line: self._on_line(declaration.name, line))
         self._children.append(child)
-        while not self.stopping.is_set():
-            self._raise_if_ended(child)
-            health = ask_health(declaration.health_url)
-            self._on_health(declaration.name, health)
-            if health.ready:
-                self._raise_if_ended(child)
-                return True
-            self.stopping.wait(_POLL_SECONDS)
-        return False
+        return child
 
     def watch(self) -> None:
         """Return when `stopping` is set. Raises ProcessEndedError when a process ends before."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,8 +12,10 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from headway.artifacts.progress import DownloadBars
 from headway.artifacts.resolve import resolve
-from headway.compose.stack import ProcessDeclaration, example_request
+from headway.compose.stack import ProcessDeclaration, example_requests
 from headway.compose.supervisor import Health, Supervisor, stop_on_signals
+
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 class StartView:
@@ -26,6 +29,7 @@ class StartView:
         self._tasks: dict[str, TaskID] = {}
         self._stages: dict[str, str] = {}
         self._ready = False
+        self.problems: dict[str, str] = {}
 
     def start(self) -> None:
         self._progress.start()
@@ -36,12 +40,14 @@ class StartView:
         self._ready = True
 
     def health(self, name: str, health: Health) -> None:
-        """Show where a process is. Without a terminal each new stage is one line."""
+        """Show where a process is. Without a terminal each new stage is one line, however its numbers change."""
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(name, total=1.0, stage="")
         self._progress.update(self._tasks[name], completed=health.progress, stage=health.stage)
-        if not self._console.is_terminal and self._stages.get(name) != health.stage:
-            self._stages[name] = health.stage
+        if health.problem is not None:
+            self.problems[name] = health.problem
+        if not self._console.is_terminal and self._stages.get(name) != (words := _NUMBER.sub("", health.stage)):
+            self._stages[name] = words
             self._console.print(f"{name}: {health.stage}")
 
     def line(self, name: str, line: str) -> None:
@@ -59,24 +65,26 @@ def up(stack: Sequence[ProcessDeclaration], console: Console) -> None:
     supervisor = Supervisor(on_line=view.line, on_health=view.health)
     with DownloadBars(console) as bars:
         for declaration in stack:
-            for model in declaration.models:
+            for model in dict.fromkeys(declaration.models):
                 resolve(model, accept_licence=declaration.licences, progress=bars)
     with stop_on_signals(supervisor.stopping), supervisor:
         view.start()
         try:
-            started = all(supervisor.start(declaration) for declaration in stack)
+            started = supervisor.start(*stack)
         finally:
             view.close()
         if started:
-            console.print(summary(stack, time.monotonic() - began), highlight=False, soft_wrap=True, markup=False)
+            console.print(summary(stack, time.monotonic() - began, view.problems), highlight=False, soft_wrap=True, markup=False)
             supervisor.watch()
         console.print("Stopping ...")
     console.print("Stopped; no process is left.")
 
 
-def summary(stack: Sequence[ProcessDeclaration], seconds: float) -> str:
-    """What is served where, and a request to paste."""
+def summary(stack: Sequence[ProcessDeclaration], seconds: float, problems: Mapping[str, str]) -> str:
+    """What is served where, requests to paste, and what is wrong with a process (`problems` by name)."""
     rows = [f"\nHeadway is up ({seconds:.1f} s).\n"]
     rows += [f"  {declaration.base_url}  {declaration.serves}" for declaration in stack]
-    rows += ["\nTry it from another terminal:\n", f"  {example_request(stack[0])}\n", "Ctrl-C stops everything."]
+    rows += [f"\nNot all of {name} works: {problem}" for name, problem in problems.items()]
+    examples = [example for declaration in stack for example in example_requests(declaration)]
+    rows += ["\nTry it from another terminal:\n", *(f"  {example}\n" for example in examples), "Ctrl-C stops everything."]
     return "\n".join(rows)

@@ -50,6 +50,8 @@ class ModelFamily(abc.ABC):
     option_names: ClassVar[frozenset[str]] = frozenset()  # keys that `options` of a models file may have
     accelerators: ClassVar[frozenset[str]] = frozenset({"cpu"})  # kinds of devices that `load` can place a model on
 
+    shares_context: ClassVar[bool] = False  # whether `enable_shared_context` is on when nobody says
+
     @abc.abstractmethod
     def detect(self, package: Package) -> bool:
         """Whether this package is one of the family. Reads one small file; never raises for foreign packages."""

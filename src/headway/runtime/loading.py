@@ -10,6 +10,8 @@ from typing import Any
 
 from headway.capacity.byte_text import byte_text
 from headway.errors import ConfigError, PackageError, SelfCheckError
+from headway.runtime.calibration.attach import attach
+from headway.runtime.calibration.store import find_calibration
 from headway.runtime.device_thread import DeviceThread
 from headway.runtime.execution_settings import ExecutionSettings
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
@@ -19,6 +21,7 @@ from headway.runtime.golden_requests import golden_requests
 from headway.runtime.kernel_choices import unapplied
 from headway.runtime.licence_policy import check_licence
 from headway.runtime.loaded_model import LoadedModel
+from headway.runtime.model_entry import ModelEntry
 from headway.runtime.needs import needed_capabilities
 from headway.runtime.package import Package
 from headway.runtime.package_source import Source, Stores, obtain
@@ -47,6 +50,18 @@ class _Inspected:
     identity: Identity
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedModel:
+    """Weights in memory, and what they are; nothing has run yet."""
+
+    model: LoadedModel
+    package: Package
+    family: Plugin[ModelFamily]
+    spec: ModelSpec
+    identity: Identity
+    spot: Spot
+
+
 class ModelLoader:
     """Used by the loader thread. Everything that computes runs on the device thread, so that other models keep serving."""
 
@@ -66,6 +81,24 @@ class ModelLoader:
 
     def load(self, served: ServedModel) -> None:
         """Leaves `served` ready. Raises what went wrong; `load_failure` tells what that means."""
+        opened = self.open(served)
+        model, spot = opened.model, opened.spot
+        served.readiness = Readiness("warming")
+        settings = self._execution_settings(served, opened.family.thing, model)
+        served.readiness = Readiness("warming", "running the golden check")
+        self._self_check(served, opened)
+        # After the check: recorded answers are those of the package alone.
+        attach(model, find_calibration(opened.package, opened.identity.model_sha256, self._settings.cache_dir))
+        scheduler = self._start_scheduler(served, model, settings, spot.accelerator.is_device_fault)
+        placed = Placed(spot.engine.name, spot.accelerator.name, spot.accelerator.validated, spot.device.name)
+        served.running = Running(model, opened.family.name, opened.spec.surfaces, opened.identity, placed, settings, scheduler)
+        served.readiness = Readiness("ready")
+        _log.info("%s is ready: %s on %s, %s", served.name, opened.family.name, spot.device.name, byte_text(model.memory_bytes))
+        gc.collect()
+        gc.freeze()  # what loading left behind is never garbage; a full collection would look at all of it each time
+
+    def open(self, served: ServedModel) -> OpenedModel:
+        """Everything until the weights are in memory; `served` says how far it is. Raises what went wrong."""
         entry = served.entry
         served.readiness = Readiness("loading", "resolving the model")
         devices = named_devices(entry.device, self._plugins)  # before anything is downloaded
@@ -84,17 +117,7 @@ class ModelLoader:
         )
         served.readiness = Readiness("loading", f"loading weights on {spot.device.name}")
         model = self._load_weights(served, found, spot)
-        served.readiness = Readiness("warming")
-        settings = self._execution_settings(served, found.family.thing, model)
-        served.readiness = Readiness("warming", "running the golden check")
-        self._self_check(served, found, spot, model)
-        scheduler = self._start_scheduler(served, model, settings, spot.accelerator.is_device_fault)
-        placed = Placed(spot.engine.name, spot.accelerator.name, spot.accelerator.validated, spot.device.name)
-        served.running = Running(model, found.family.name, found.spec.surfaces, found.identity, placed, settings, scheduler)
-        served.readiness = Readiness("ready")
-        _log.info("%s is ready: %s on %s, %s", served.name, found.family.name, spot.device.name, byte_text(model.memory_bytes))
-        gc.collect()
-        gc.freeze()  # what loading left behind is never garbage; a full collection would look at all of it each time
+        return OpenedModel(model, found.source.package, found.family, found.spec, found.identity, spot)
 
     def _inspect(self, served: ServedModel) -> _Inspected:
         stores = Stores(self._settings.cache_dir, self._settings.accept_licence)
@@ -142,7 +165,7 @@ class ModelLoader:
         placement = Placement(
             spot.accelerator.torch_device(spot.device),
             _dtype(spec, served.entry.options.get(DTYPE_OPTION)),
-            bool(_first_set(served.entry.enable_shared_context, self._settings.enable_shared_context, False)),
+            self._shares_context(served.entry, family),
             options,
         )
         on_device = f"loading weights on {spot.device.name}"
@@ -170,7 +193,7 @@ class ModelLoader:
             )  # fmt: skip
         window = entry.batch_window_ms if entry.batch_window_ms is not None else worker.batch_window_ms
         return ExecutionSettings(
-            enable_shared_context=bool(_first_set(entry.enable_shared_context, worker.enable_shared_context, False)),
+            enable_shared_context=self._shares_context(entry, family),
             batch_window_ms=window,
             max_num_seqs=entry.max_num_seqs if entry.max_num_seqs is not None else worker.max_num_seqs,
             max_batch_tokens=worker.max_batch_tokens,
@@ -180,13 +203,23 @@ class ModelLoader:
             share_forwards=result.may_share,
         )
 
-    def _self_check(self, served: ServedModel, found: _Inspected, spot: Spot, model: LoadedModel) -> None:
-        accelerator = spot.accelerator
+    def _shares_context(self, entry: ModelEntry, family: ModelFamily) -> bool:
+        """Raises ConfigError for a model that is told both: who shares a context gets other last bits than who does not."""
+        asked = _first_set(entry.enable_shared_context, self._settings.enable_shared_context)
+        if asked and self._settings.batch_invariant:
+            raise ConfigError(
+                "--enable-shared-context and --batch-invariant exclude each other: what is computed once for several questions differs in"
+                " the last bits from what each of them computes alone", param="enable_shared_context", fix="Leave one of them out.",
+            )  # fmt: skip
+        return bool(family.shares_context if asked is None else asked) and not self._settings.batch_invariant
+
+    def _self_check(self, served: ServedModel, opened: OpenedModel) -> None:
+        accelerator, model, spot = opened.spot.accelerator, opened.model, opened.spot
         strictness = Strictness(accelerator.tolerance, 0.0 if accelerator.repeats_exactly else accelerator.tolerance)
-        requests = golden_requests(model.facts, found.spec.surfaces)
+        requests = golden_requests(model.facts, opened.spec.surfaces)
         answers = self._device_thread.call(lambda: golden_answers(model, requests, strictness))
-        identity = found.identity.model_sha256
-        reference = find_reference(found.source.package, identity, accelerator.name, self._settings.cache_dir)
+        identity = opened.identity.model_sha256
+        reference = find_reference(opened.package, identity, accelerator.name, self._settings.cache_dir)
         kernels = () if reference is None else unapplied(reference.kernels, accelerator.kernels(spot.device), accelerator.untuned(spot.device))
         served.golden = compare(answers, reference, strictness, kernels)
         if kernels:

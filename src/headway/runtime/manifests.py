@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.artifacts.bounded_json import read_json_object
-from headway.errors import ArtifactError
+from headway.errors import PackageError
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _SHOWN: Final = 5
@@ -41,11 +41,11 @@ class FileList:
     def check(self, found: Mapping[str, str], *, complete: bool) -> None:
         """Compare with the digests of the files that will be loaded.
 
-        `complete`: each of them must be listed. Raises ArtifactError: `hash_mismatch`, `unlisted_file`.
+        `complete`: each of them must be listed. Raises PackageError: `hash_mismatch`, `unlisted_file`.
         """
         unlisted = sorted(name for name in found if name not in self.digests and name != self.source)
         if complete and unlisted:
-            raise ArtifactError(
+            raise PackageError(
                 f"{self.source} does not list {_some(unlisted)}, which the model needs", reason="unlisted_file", param=unlisted[0],
                 fix="Use a package whose list is complete.",
             )  # fmt: skip
@@ -54,9 +54,9 @@ class FileList:
             raise mismatch(self.source, wrong)
 
 
-def mismatch(source: str, names: list[str]) -> ArtifactError:
+def mismatch(source: str, names: list[str]) -> PackageError:
     """Files that are not those that `source` describes."""
-    return ArtifactError(
+    return PackageError(
         f"a file hash does not match: {_some(names)} differ(s) from what {source} records", reason="hash_mismatch", param=names[0], fix=FIX,
     )  # fmt: skip
 
@@ -74,13 +74,13 @@ def digest_of_digests(digests: Mapping[str, str]) -> str:
 def read_file_list(folder: Path, source: str, key: str = "files_sha256", sizes_key: str = "files_bytes") -> tuple[FileList, dict[str, Any]]:
     """The digests under `key` of the manifest `source`, and the whole manifest.
 
-    An entry is a digest, or an object with `sha256`. Raises ArtifactError (`manifest_invalid`, or those of the JSON reader).
+    An entry is a digest, or an object with `sha256`. Raises PackageError (`manifest_invalid`, or those of the JSON reader).
     """
     manifest = read_json_object(folder / source)
     listed = manifest.get(key)
     if not isinstance(listed, dict) or not listed:
         raise _invalid(folder / source, f"it needs an object {key!r} of files and their digests")
-    digests = {name: entry.get("sha256") if isinstance(entry, dict) else entry for name, entry in listed.items()}
+    digests: dict[str, Any] = {name: entry.get("sha256") if isinstance(entry, dict) else entry for name, entry in listed.items()}
     _check_digests(folder / source, source, digests)
     sizes = manifest.get(sizes_key) or {}
     if not isinstance(sizes, dict) or any(type(size) is not int for size in sizes.values()):
@@ -89,7 +89,7 @@ def read_file_list(folder: Path, source: str, key: str = "files_sha256", sizes_k
 
 
 def read_sums(folder: Path, source: str = "SHA256SUMS") -> FileList | None:
-    """A list as `sha256sum` writes it; None when the package has none. Raises ArtifactError (`manifest_invalid`)."""
+    """A list as `sha256sum` writes it; None when the package has none. Raises PackageError (`manifest_invalid`)."""
     path = folder / source
     if not path.is_file():
         return None
@@ -105,7 +105,7 @@ def read_sums(folder: Path, source: str = "SHA256SUMS") -> FileList | None:
 
 
 def check_sizes(folder: Path, listed: FileList, names: list[str]) -> None:
-    """Cheap, before any digest: the sizes of the files. Raises ArtifactError (`hash_mismatch`)."""
+    """Cheap, before any digest: the sizes of the files. Raises PackageError (`hash_mismatch`)."""
     wrong = [name for name in names if name in listed.sizes and (folder / name).is_file()
              and (folder / name).stat().st_size != listed.sizes[name]]  # fmt: skip
     if wrong:
@@ -113,7 +113,7 @@ def check_sizes(folder: Path, listed: FileList, names: list[str]) -> None:
 
 
 def check_inventory(folder: Path, listed: FileList) -> None:
-    """The folder holds exactly the files of the list and the list itself. Raises ArtifactError (`inventory_differs`).
+    """The folder holds exactly the files of the list and the list itself. Raises PackageError (`inventory_differs`).
 
     What a hub client writes into a folder of its own (names that begin with a dot) does not count.
     """
@@ -121,9 +121,9 @@ def check_inventory(folder: Path, listed: FileList) -> None:
     there = {name for name in there if not any(part.startswith(".") for part in name.split("/"))}
     wanted = {name for name in listed.digests if not name.startswith(".")} | {listed.source}
     if missing := sorted(wanted - there):
-        raise ArtifactError(f"{folder} lacks {_some(missing)}, which {listed.source} lists", reason="inventory_differs", param=missing[0], fix=FIX)
+        raise PackageError(f"{folder} lacks {_some(missing)}, which {listed.source} lists", reason="inventory_differs", param=missing[0], fix=FIX)
     if extra := sorted(there - wanted):
-        raise ArtifactError(
+        raise PackageError(
             f"{folder} holds {_some(extra)}, which {listed.source} does not list", reason="inventory_differs", param=extra[0],
             fix="Remove what does not belong to the package.",
         )  # fmt: skip
@@ -137,8 +137,8 @@ def _check_digests(path: Path, source: str, digests: Mapping[str, Any]) -> None:
             raise _invalid(path, f"{name!r:.80} is no path of a file inside the package")
 
 
-def _invalid(path: Path, why: str) -> ArtifactError:
-    return ArtifactError(f"{path} cannot be used: {why}", reason="manifest_invalid", param=str(path), fix="Download the package again.")
+def _invalid(path: Path, why: str) -> PackageError:
+    return PackageError(f"{path} cannot be used: {why}", reason="manifest_invalid", param=str(path), fix="Download the package again.")
 
 
 def _some(names: list[str]) -> str:

@@ -134,9 +134,8 @@ def _unaccepted(name: str, licence: str, key: str, terms: str | None) -> Artifac
 
 
 def _commit(repo: str, revision: str | None, builtin: Builtin | None) -> str:
-    if builtin is not None:
-        if revision is None or (_PREFIX.fullmatch(revision) and builtin.revision.startswith(revision)):
-            return builtin.revision
+    if builtin is not None and (revision is None or (_PREFIX.fullmatch(revision) and builtin.revision.startswith(revision))):
+        return builtin.revision
     if revision is not None and COMMIT.fullmatch(revision):
         return revision
     found = "none was given" if revision is None else f"found {revision!r:.60}"

@@ -104,11 +104,12 @@ class ServedModel:
 
     @property
     def accepted_names(self) -> frozenset[str]:
-        """What a request may call it: its name, the configured reference, the last part of that, the repository."""
+        """What a request may call it: its name, the configured reference with and without `@REVISION`, the repository, and
+        the last parts of these."""
         reference = self.entry.model
         repo = self.running.identity.repo if self.running is not None else None
-        last = reference.rstrip("/").rsplit("/", 1)[-1]
-        return frozenset(name for name in (self.name, reference, last, repo) if name)
+        given = [name for name in (reference, reference.partition("@")[0], repo) if name]
+        return frozenset([self.name, *given, *(name.rstrip("/").rpartition("/")[2] for name in given)])
 
 
 @dataclass(frozen=True, slots=True)

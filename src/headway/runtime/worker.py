@@ -27,6 +27,7 @@ from headway.runtime.plugins import PluginSet
 from headway.runtime.scheduler import Scheduler
 from headway.runtime.served_model import Readiness, ServedModel, ServedModels
 from headway.runtime.settings import WorkerSettings
+from headway.runtime.threads import use_threads
 from headway.telemetry.logs import configure_logging
 
 _log = logging.getLogger(__name__)
@@ -69,15 +70,6 @@ def names_of(entries: Sequence[ModelEntry]) -> list[str]:
     return names
 
 
-def use_threads(threads: int | None) -> None:
-    """So many CPU threads for the forward passes of all models together; None: all that the process may use."""
-    import torch
-
-    from headway.host.cpu_budget import cpu_budget
-
-    torch.set_num_threads(threads or cpu_budget().threads)
-
-
 class _Process:
     """The tasks of one worker: HTTP, the loader thread, the device thread, and the wait for a signal."""
 
@@ -93,7 +85,8 @@ class _Process:
         stop = asyncio.Event()
         on_signals(stop, lambda: None)
         http = asyncio.create_task(self._http.serve(sockets=[listener.socket]))
-        threading.Thread(target=self._load, name="loader", daemon=True).start()
+        loader = threading.Thread(target=self._load, name="loader", daemon=True)
+        loader.start()
         signalled = asyncio.create_task(stop.wait())
         await asyncio.wait({http, signalled}, return_when=asyncio.FIRST_COMPLETED)
         code = 0 if signalled.done() else 1
@@ -103,7 +96,8 @@ class _Process:
         self._http.should_exit = True
         signalled.cancel()
         await asyncio.gather(http, return_exceptions=True)
-        await asyncio.to_thread(self._device.close, _DEVICE_STOP_SECONDS)
+        # A forward pass is waited for; weights that are being read are not: the end of the process harms them not.
+        await asyncio.to_thread(self._device.close, 0.0 if loader.is_alive() else _DEVICE_STOP_SECONDS)
         return code
 
     def _load(self) -> None:

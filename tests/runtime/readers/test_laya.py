@@ -25,7 +25,7 @@ from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.package import Package
 from headway.runtime.readers.laya.family import LayaFamily
 from headway.runtime.readers.laya.reader import LayaReader
-from headway.runtime.readers.laya.sequence import SequenceBuilder
+from headway.runtime.readers.laya.sequence import LayaSequences
 from headway.runtime.readers.laya.settings import parse_settings
 from headway.runtime.row import ItemFailure
 from tests.runtime.readers.asking import answer, probabilities, question_of
@@ -75,7 +75,7 @@ def test_what_may_be_cut_is_cut_where_the_package_cuts(model: LoadedModel, case:
 
 def reader_of(path: Path, max_scan_tokens: int | None = None) -> LayaReader:
     settings = parse_settings("rl_agent_config.json", json.loads((path / "rl_agent_config.json").read_text()))
-    return LayaReader(settings, tokenizer_at(path / "tokenizer"), max_scan_tokens)
+    return LayaReader(LayaSequences(tokenizer_at(path / "tokenizer"), settings), settings.temperature, max_scan_tokens)
 
 
 def test_many_options_in_one_sequence_share_its_tokens(folder: Path, model: LoadedModel) -> None:
@@ -101,7 +101,7 @@ def test_any_number_of_options_is_answered(model: LoadedModel, count: int) -> No
 def test_options_of_julia_are_their_descriptions(folder: Path) -> None:
     tokenizer = tokenizer_at(folder / "julia" / "tokenizer")
     settings = parse_settings("julia_config.json", json.loads((folder / "julia" / "julia_config.json").read_text()))
-    builder = SequenceBuilder(tokenizer, settings)
+    builder = LayaSequences(tokenizer, settings)
     for given, texts in (
         ({"type": "choice", "instructions": "i", "criteria": {"a": "what a is", "b": None}}, ["what a is", "b"]),
         ({"type": "noul", "instructions": "i", "criteria": {"true": "it does"}}, ["false", "it does"]),

@@ -40,7 +40,7 @@ class PartAnswer:
 
     def add(self, name: str, question: Question, scored: Scored, dialect: Dialect) -> None:
         """The answer to one question."""
-        more = _extras(scored) | ({"input_coverage": "complete"} if question.require_full_input else {})
+        more = _extras(scored) | _abstention(question, scored) | ({"input_coverage": "complete"} if question.require_full_input else {})
         if question.type == "choice":
             self.answers[name] = _choice(question, scored, dialect) | more
         elif question.type == "noul":
@@ -51,8 +51,8 @@ class PartAnswer:
             self._add_labels(name, question, scored, more)
 
     def _add_labels(self, name: str, question: Question, scored: Scored, more: dict[str, Any]) -> None:
-        given = question.threshold if question.threshold is not None else scored.reading.threshold
-        threshold = _DEFAULT_THRESHOLD if given is None else given
+        stated = (question.threshold, scored.threshold, scored.reading.threshold)
+        threshold = next((each for each in stated if each is not None), _DEFAULT_THRESHOLD)
         self.thresholds[name] = threshold
         found = sigmoid(scored.logits)
         if question.type == "set":
@@ -94,6 +94,13 @@ def _score(question: Question, scored: Scored) -> dict[str, Any]:
         "probabilities": {option.key: float(each) for option, each in zip(question.options, p, strict=True)},
         "confidence": score_confidence(p),
     }
+
+
+def _abstention(question: Question, scored: Scored) -> dict[str, Any]:
+    """Whether the likeliest answer is less likely than the operator's calibration wants it to be."""
+    if scored.threshold is None or question.type in ("set", "span"):
+        return {}
+    return {"x_abstain": bool(softmax(scored.logits).max() < scored.threshold)}
 
 
 def _extras(scored: Scored) -> dict[str, Any]:

@@ -31,12 +31,14 @@ class Shortlist:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """`logits` [options] with the temperature applied, as is `abstain`; `reading` is that of the last round."""
+    """`logits` [options] with the temperature applied, as is `abstain`; `reading` is that of the last round. `threshold` is
+    that of a calibration."""
 
     logits: FloatArray
     reading: Reading
     abstain: float | None = None
     shortlist: Shortlist | None = None
+    threshold: float | None = None
 
 
 Asking: TypeAlias = Generator[list[Question], list[Reading | ItemFailure], Scored | ItemFailure]
@@ -56,9 +58,9 @@ def ask(question: Question, reader: DecisionReader) -> Asking:
 
 
 def _scored(reading: Reading, question: Question, reader: DecisionReader) -> Scored:
-    temperature = reader.temperature(question.type, len(reading.scores))
+    temperature = reader.applied_temperature(question.type, len(reading.scores))
     abstain = None if reading.abstain is None else reading.abstain / temperature
-    return Scored(np.asarray(reading.scores, dtype=np.float64) / temperature, reading, abstain)
+    return Scored(np.asarray(reading.scores, dtype=np.float64) / temperature, reading, abstain, threshold=reader.applied_threshold(question.type))
 
 
 def _shortlist(question: Question, reader: DecisionReader) -> Asking:
@@ -91,7 +93,7 @@ def _label_groups(question: Question, reader: DecisionReader) -> Asking:
         scored.append(_scored(answer, _part(question, group), reader))
     spans = sorted((span for each in scored for span in each.reading.spans), key=lambda span: (span.start, span.end))
     logits = np.concatenate([each.logits for each in scored])
-    return Scored(logits, replace(scored[-1].reading, spans=tuple(spans)), shortlist=Shortlist(1, len(groups)))
+    return Scored(logits, replace(scored[-1].reading, spans=tuple(spans)), shortlist=Shortlist(1, len(groups)), threshold=scored[-1].threshold)
 
 
 def cut(count: int, largest: int) -> list[list[int]]:

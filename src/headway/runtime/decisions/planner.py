@@ -27,7 +27,7 @@ from headway.wire.decisions import DecisionPart, DecisionRequest, InvalidQuestio
 from headway.wire.violations import SchemaError, Violation
 
 
-def decisions_planner(reader: DecisionReader, facts: ModelFacts) -> Planner:
+class DecisionsPlanner:
     """The planner of the surface `decisions` for a model whose rows `reader` makes and reads.
 
     Its plans take a DecisionRequest and return `{answers, spans?, sets?, thresholds?, span_heads?, states?, usage}`. They
@@ -35,10 +35,14 @@ def decisions_planner(reader: DecisionReader, facts: ModelFacts) -> Planner:
     budgets that the model does not have, and, in the dialects that have no failed answers, `context_length_exceeded`.
     """
 
-    def plan(request: DecisionRequest) -> Plan:
-        _check_request(request, facts)
-        main = None if request.main is None else _Part(request.main, request, reader, facts)
-        states = {name: _Part(part, request, reader, facts) for name, part in request.states.items()}
+    def __init__(self, reader: DecisionReader, facts: ModelFacts):
+        self.reader = reader
+        self.facts = facts
+
+    def __call__(self, request: DecisionRequest) -> Plan:
+        _check_request(request, self.facts)
+        main = None if request.main is None else _Part(request.main, request, self.reader, self.facts)
+        states = {name: _Part(part, request, self.reader, self.facts) for name, part in request.states.items()}
         parts = [*([] if main is None else [main]), *states.values()]
         first = True
         while any(part.is_asking for part in parts):
@@ -54,7 +58,10 @@ def decisions_planner(reader: DecisionReader, facts: ModelFacts) -> Planner:
             _refuse_hopeless(parts)
         return _body(main, states)
 
-    return plan
+
+def decisions_planner(reader: DecisionReader, facts: ModelFacts) -> Planner:
+    """See DecisionsPlanner."""
+    return DecisionsPlanner(reader, facts)
 
 
 def _refuse_hopeless(parts: Sequence[_Part]) -> None:

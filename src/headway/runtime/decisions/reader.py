@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from headway.runtime.calibration.calibration import Calibration
 from headway.runtime.decisions.question import Question, QuestionType, Subject
 from headway.runtime.row import ItemFailure, Outcome, Row
 
@@ -68,6 +69,8 @@ class DecisionReader(abc.ABC):
     reads_parts: bool = False
     """True: the family reads parts of a state itself, as `over` says. False: the planner hands over a subject whose state is
     only the parts that `over` names, and `over` is None."""
+    calibration: Calibration | None = None
+    """What the operator fitted to examples of his own; set once, when the model is loaded."""
 
     @abc.abstractmethod
     def plan(self, subject: Subject, questions: Sequence[Question]) -> list[QuestionPlan | ItemFailure]:
@@ -75,5 +78,15 @@ class DecisionReader(abc.ABC):
         in one sequence."""
 
     def temperature(self, kind: QuestionType, options: int) -> float:
-        """The calibrated temperature of a type and number of options; 1 when none is known."""
+        """The temperature that the package states for a type and number of options; 1 when it states none."""
         return 1.0
+
+    def applied_temperature(self, kind: QuestionType, options: int) -> float:
+        """What scores are divided by: the operator's temperature where there is one, else the package's."""
+        fitted = None if self.calibration is None else self.calibration.temperature(kind, options)
+        return self.temperature(kind, options) if fitted is None else fitted
+
+    def applied_threshold(self, kind: QuestionType) -> float | None:
+        """Below it the operator wants no answer; None where he chose none."""
+        chosen = None if self.calibration is None else self.calibration.thresholds.get(kind)
+        return None if chosen is None else chosen.threshold

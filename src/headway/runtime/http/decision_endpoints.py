@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from headway.runtime.http.call import Call, Endpoint, Fields
-from headway.runtime.http.decision_refusals import decisions_style, system_one_style
+from headway.runtime.http.decision_refusals import batch_style, decisions_style, system_one_style
 from headway.runtime.served_model import ServedModel
 from headway.wire.decision_batch import batch_answer, read_decision_batch
 from headway.wire.decision_body import read_decision_body
@@ -27,7 +27,7 @@ def decision_endpoints(aliases: frozenset[str] = ALIASES) -> tuple[Endpoint, ...
     return (
         endpoint("/v1/decisions", "decisions", read_decisions_call, style=decisions_style),
         endpoint("/v1/systemone", "systemone", read_system_one_call, style=system_one_style),
-        endpoint("/v1/systemone/batch", "systemone_batch", read_batch_call, style=system_one_style),
+        endpoint("/v1/systemone/batch", "systemone_batch", read_batch_call, style=batch_style),
     )
 
 

@@ -18,6 +18,7 @@ from headway.wire.violations import SchemaError, Violation
 
 _UNREADABLE: Final = frozenset({"body_invalid", "body_too_deep"})
 _VALIDATION_STATUS: Final = 422
+_TOO_LONG: Final = ("context_length_exceeded", 413, "request_too_large")  # reason, status, code
 _MAX_VIOLATIONS: Final = 50
 _ERROR_TYPES: Final[Mapping[int, str]] = {
     401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 500: "api_error", 503: "overloaded_error",
@@ -34,6 +35,9 @@ def system_one_refusal(error: BaseException) -> Refusal:
 def detailed_refusal(error: BaseException) -> Refusal:
     """The worker's own form with its own status, and `detail` beside it."""
     plain = worker_refusal(error)
+    reason, status, code = _TOO_LONG
+    if isinstance(error, HeadwayError) and error.reason == reason:
+        plain = Refusal(status, {"error": {"code": code, "message": message_of(error)}}, plain.headers)
     violations = _violations(error)
     detail: Any = [_entry(violation) for violation in violations[:_MAX_VIOLATIONS]]
     if not violations:
@@ -52,6 +56,11 @@ def openai_refusal(error: BaseException) -> Refusal:
 def system_one_style(fields: Fields | None) -> Refuse:
     """For `/v1/systemone`."""
     return detailed_refusal if fields is not None and is_runtime(fields) else system_one_refusal
+
+
+def batch_style(fields: Fields | None) -> Refuse:
+    """For `/v1/systemone/batch`, whose `states` are an array."""
+    return system_one_style(None if fields is None else {"questions": fields.get("questions")})
 
 
 def decisions_style(fields: Fields | None) -> Refuse:

@@ -17,7 +17,7 @@ _SCHEMA_FILES = ("openapi_requests.yaml", "openapi_answers.yaml")
 
 
 class _Operation(NamedTuple):
-    """Names of schemas; `request` None: a GET. `answer` None: plain text of the media type."""
+    """Names of schemas; `request` None: a GET. `answer` None: no JSON, but text of the media type."""
 
     summary: str
     request: str | None
@@ -67,7 +67,7 @@ def openapi_yaml() -> bytes:
 
 
 def _described(path: str, operation: _Operation) -> dict[str, Any]:
-    answer = _reference(operation.answer) if operation.answer else {"type": "string"}
+    answer = _reference(operation.answer) if operation.answer else {}
     responses: dict[str, Any] = {"200": {"description": "OK", "content": {operation.media: {"schema": answer}}}}
     for status in operation.statuses if operation.request is None else _POST_ERRORS:
         responses[str(status)] = {

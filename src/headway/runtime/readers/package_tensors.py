@@ -11,7 +11,7 @@ from safetensors import safe_open
 
 from headway.artifacts.card import TensorInfo
 from headway.artifacts.safetensors_header import read_safetensors_header
-from headway.errors import ArtifactError
+from headway.errors import PackageError
 
 _SHOWN: Final = 5
 _FIX: Final = "Download the package again, or check that its configuration belongs to these weights."
@@ -27,7 +27,7 @@ class PackageTensors:
         for name in sorted(names):
             for tensor, info in read_safetensors_header(folder / name).tensors.items():
                 if tensor in self.infos:
-                    raise ArtifactError(f"{folder} holds the tensor {tensor} twice", reason="duplicate_tensor", param=tensor, fix=_FIX)
+                    raise PackageError(f"{folder} holds the tensor {tensor} twice", reason="duplicate_tensor", param=tensor, fix=_FIX)
                 self.infos[tensor] = info
                 self._file[tensor] = folder / name
 
@@ -41,20 +41,20 @@ class PackageTensors:
         return {name.removeprefix(prefix): info.shape for name, info in self.infos.items() if name.startswith(prefix)}
 
     def check(self, wanted: Mapping[str, tuple[int, ...]], prefix: str = "", ignore: Callable[[str], bool] = lambda _: False) -> None:
-        """`wanted` without the prefix. Raises ArtifactError: `missing_tensor`, `tensor_shape`, `unexpected_tensor`."""
+        """`wanted` without the prefix. Raises PackageError: `missing_tensor`, `tensor_shape`, `unexpected_tensor`."""
         there = self.shapes(prefix)
         if missing := sorted(set(wanted) - set(there)):
-            raise ArtifactError(
+            raise PackageError(
                 f"{self.source} lack(s) {len(missing)} tensors: {_some(prefix, missing)}", reason="missing_tensor", param=prefix + missing[0], fix=_FIX,
             )  # fmt: skip
         for name, shape in wanted.items():
             if there[name] != tuple(shape):
-                raise ArtifactError(
+                raise PackageError(
                     f"{self.source}: tensor {prefix}{name} has shape {list(there[name])}, the configuration says {list(shape)}",
                     reason="tensor_shape", param=prefix + name, fix=_FIX,
                 )  # fmt: skip
         if extra := sorted(name for name in set(there) - set(wanted) if not ignore(name)):
-            raise ArtifactError(
+            raise PackageError(
                 f"{self.source} has {len(extra)} tensors with no place in the model: {_some(prefix, extra)}", reason="unexpected_tensor",
                 param=prefix + extra[0], fix=_FIX,
             )  # fmt: skip

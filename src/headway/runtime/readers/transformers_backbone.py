@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import torch
 
-from headway.errors import ArtifactError
+from headway.errors import PackageError
 from headway.runtime.readers.package_tensors import PackageTensors
 
 # model_type -> class of transformers. Gated DeltaNet layers need torch with LAPACK on a CPU (triangular solves).
@@ -30,10 +30,10 @@ class LowRank:
 
 
 def backbone_type(config: Mapping[str, Any], source: str) -> str:
-    """The model_type of a text decoder that can be run here. Raises ArtifactError (`unsupported_architecture`)."""
+    """The model_type of a text decoder that can be run here. Raises PackageError (`unsupported_architecture`)."""
     kind = config.get("model_type")
     if kind not in CLASSES:
-        raise ArtifactError(
+        raise PackageError(
             f"{source} describes a backbone of model_type {kind!r:.60}, expected one of {', '.join(sorted(CLASSES))}",
             reason="unsupported_architecture", param=source,
         )  # fmt: skip
@@ -46,7 +46,7 @@ def load_backbone(
 ) -> Any:  # fmt: skip
     """The model in `dtype` on `device`, its attention exchangeable by masks. `prefix` is that of its tensors' names.
 
-    Raises ArtifactError: `unsupported_architecture`, `invalid_model_config`, `missing_tensor`, `tensor_shape`, `unexpected_tensor`.
+    Raises PackageError: `unsupported_architecture`, `invalid_model_config`, `missing_tensor`, `tensor_shape`, `unexpected_tensor`.
     """
     import transformers  # seconds; nobody pays for them before such a model is loaded
 
@@ -58,7 +58,7 @@ def load_backbone(
         with torch.device("meta"):
             model = getattr(transformers, CLASSES[kind])(built_config)
     except Exception as error:  # checks of many authors: anything may be raised
-        raise ArtifactError(
+        raise PackageError(
             f"{source} is not what transformers {transformers.__version__} expects of {kind}: {str(error).splitlines()[0][:300]}",
             reason="invalid_model_config", param=source, fix="Check the configuration against the model's original.",
         ) from error  # fmt: skip

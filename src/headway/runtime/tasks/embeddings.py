@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,12 @@ from headway.runtime.tasks.input_usage import InputUsage, too_long
 from headway.runtime.tasks.item_plan import Answered, Item, ItemPlan, failed_item, input_tokens, run_items
 from headway.runtime.tasks.sentence_layout import SentenceLayout
 from headway.runtime.tasks.sequence_text import SequenceText
+from headway.runtime.tasks.task_model import RowDetail
 from headway.wire.classify import InvalidInput
 from headway.wire.embeddings import EmbeddingInput, EmbeddingsRequest, Media, Text, TokenIds
 
 READOUT: Final = "embed"
+MakeRow: TypeAlias = Callable[[tuple[int, ...], int | None], Row]
 _EPSILON: Final = 1e-12  # of the norm, as in torch.nn.functional.normalize
 
 
@@ -40,11 +42,12 @@ def embedding_facts(layout: SentenceLayout) -> EmbeddingFacts:
 
 
 class EmbeddingsPlanner:
-    """`text.limit` is the most tokens in a text, prompt and special tokens included."""
+    """`text.limit` is the most tokens in a text, prompt and special tokens included. `make_row`: token ids, exit -> row."""
 
-    def __init__(self, layout: SentenceLayout, text: SequenceText):
+    def __init__(self, layout: SentenceLayout, text: SequenceText, make_row: MakeRow | None = None):
         self._layout = layout
         self._text = text
+        self._make_row: MakeRow = make_row or (lambda ids, layer: Row(ids, READOUT, RowDetail(layer=layer)))
 
     def __call__(self, request: EmbeddingsRequest) -> Generator[Sequence[Row], Sequence[Outcome], dict[str, Any]]:
         asked = self._asked(request)
@@ -117,7 +120,7 @@ class EmbeddingsPlanner:
         tokens = len(ids) + special
         if tokens > asked.allowed and not asked.truncate:
             return too_long(tokens, asked.allowed, lower_bound, f"input {index}")
-        row = self._text.row(ids[: asked.allowed - special], READOUT, asked.layer)
+        row = self._make_row(self._text.single.wrap(ids[: asked.allowed - special]), asked.layer)
         usage = InputUsage(tokens, len(row.token_ids), lower_bound)
         return ItemPlan((row,), usage, lambda outcomes: self._vector(outcomes[0], asked.dimension))
 

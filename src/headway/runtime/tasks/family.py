@@ -11,7 +11,7 @@ from headway.runtime.family import ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.package import Package
 from headway.runtime.tasks.classifier import classifier_surfaces, load_classifier
-from headway.runtime.tasks.limits import input_limit
+from headway.runtime.tasks.decoder_embedder import describe_decoder, is_decoder, load_decoder
 from headway.runtime.tasks.loaded_parts import Progress
 from headway.runtime.tasks.task_package import Task, TaskPackage, open_task, task_of
 from headway.runtime.tasks.vector_models import load_embedder, load_relevance
@@ -30,12 +30,16 @@ class TaskHeads(ModelFamily):
         return task_of(package) is not None
 
     def describe(self, package: Package) -> ModelSpec:
+        if is_decoder(package):
+            return describe_decoder(package)
         found = open_task(package)
         return ModelSpec(
-            _surfaces(found), found.parameters, found.files, input_limit(found), dtypes=("float32", "bfloat16"), licence=package.licence
+            _surfaces(found), found.parameters, found.files, found.limit, dtypes=("float32", "bfloat16"), licence=package.licence
         )
 
     def load(self, package: Package, spec: ModelSpec, placement: Placement, progress: Callable[[int, int], None]) -> LoadedModel:
+        if is_decoder(package):
+            return load_decoder(package, spec, placement, progress)
         found = open_task(package)
         return _LOADERS[found.task](found, placement, progress)
 

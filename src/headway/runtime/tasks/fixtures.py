@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import torch
 from safetensors.torch import save_file
 
-from headway.runtime.readers.fixtures.tiny_backbone import random_tensor
-from headway.runtime.tasks.fixture_tokenizers import Kind, write_tokenizer
+from headway.runtime.readers.fixtures.tiny_backbone import random_decoder, random_tensor, tiny_decoder_config
+from headway.runtime.tasks.fixture_tokenizers import Kind, Style, write_tokenizer
 from headway.runtime.tasks.relevance import RERANK_CONTRACT
 
 LIMIT: Final = 512
@@ -27,7 +27,7 @@ class _Encoder:
 
     model_type: str
     tokens: Kind
-    style: Literal["bert", "roberta"] = "bert"
+    style: Style = "bert"
     token_types: bool = False
     fields: Mapping[str, Any] = field(default_factory=dict)
 
@@ -58,7 +58,7 @@ def _variants() -> dict[str, tuple[str, str]]:
     """name -> task and backbone."""
     every = [(task, name) for task in ("sequence", "token", "embedding", "rerank", "entailment") for name in _ENCODERS]
     some = [(task, name) for task in ("scores", "grounded") for name in ("bert", "modernbert")]
-    own = [("nested", "modernbert"), ("relevance", "modernbert")]
+    own = [("nested", "modernbert"), ("relevance", "modernbert"), ("embedding", "qwen3")]
     return {f"{task}-{name}": (task, name) for task, name in (*every, *some, *own)}
 
 
@@ -68,13 +68,17 @@ VARIANTS: Final = _variants()
 def write_task_package(folder: Path, variant: str, seed: int) -> None:
     """A few hundred kB. Raises KeyError for an unknown variant."""
     task, name = VARIANTS[variant]
+    if name == "qwen3":
+        _write_decoder(folder, seed)
+        return
     encoder = _ENCODERS[name]
     tokens = write_tokenizer(folder, encoder.tokens, encoder.style, LIMIT, encoder.token_types)
     settings = {**_SIZES, **encoder.fields, **{key: tokens[key] for key in ("vocab_size", "pad_token_id", "cls_token_id", "sep_token_id")},
                 "bos_token_id": tokens["cls_token_id"], "eos_token_id": tokens["sep_token_id"], **_task_fields(task)}  # fmt: skip
     _write_model(folder, _CLASSES[task], encoder.model_type, settings, seed)
     if task in ("embedding", "nested"):
-        _write_sentence_files(folder, "mean" if task == "nested" or name in ("bert", "mpnet") else "cls")
+        pooling = "mean_tokens" if task == "nested" or name in ("bert", "mpnet") else "cls_token"
+        _write_sentence_files(folder, pooling, _SIZES["hidden_size"])
     if task == "nested":
         (folder / "onnx").mkdir()
         for layer in (1, 2):
@@ -118,7 +122,7 @@ def _task_fields(task: str) -> dict[str, Any]:
     }  # fmt: skip
     if task == "scores":
         fields["problem_type"] = "multi_label_classification"
-    contracts = {"nested": {"representation_contract": _NESTED_CONTRACT, "matryoshka_dimensions": [64, 32, 16]},
+    contracts: dict[str, dict[str, Any]] = {"nested": {"representation_contract": _NESTED_CONTRACT, "matryoshka_dimensions": [64, 32, 16]},
                  "relevance": {"representation_contract": RERANK_CONTRACT}}  # fmt: skip
     return fields | contracts.get(task, {})
 
@@ -132,7 +136,7 @@ def _write_model(folder: Path, auto_class: str, model_type: str, settings: Mappi
     chance = torch.Generator().manual_seed(seed)
     tied = set(getattr(model, "all_tied_weights_keys", None) or ())
     weights = {
-        name: random_tensor(name.lower(), tuple(value.shape), chance) for name, value in model.state_dict().items()
+        name: random_tensor(name.lower(), tuple(value.shape), chance, _scale(name)) for name, value in model.state_dict().items()
         if name not in tied and value.is_floating_point()
     }  # fmt: skip
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
@@ -140,15 +144,29 @@ def _write_model(folder: Path, auto_class: str, model_type: str, settings: Mappi
     config.save_pretrained(folder)
 
 
-def _write_sentence_files(folder: Path, pooling: str) -> None:
+def _scale(name: str) -> float:
+    """Large for words and small for what all tokens share, so that tokens of one text differ in their answers."""
+    if "word_embeddings" in name or "tok_embeddings" in name:
+        return 1.0
+    return 0.02 if name.endswith("bias") else 0.2
+
+
+def _write_decoder(folder: Path, seed: int) -> None:
+    tokens = write_tokenizer(folder, "byte-level", "qwen", LIMIT, token_types=False)
+    config = tiny_decoder_config("qwen3", tokens["vocab_size"])
+    save_file(random_decoder(config, seed), folder / "model.safetensors", metadata={"format": "pt"})
+    _write_json(folder / "config.json", config)
+    _write_sentence_files(folder, "lasttoken", config["hidden_size"])
+
+
+def _write_sentence_files(folder: Path, pooling: str, width: int) -> None:
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
     _write_json(folder / "modules.json", [
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"} for i, (path, kind) in enumerate(kinds.items())
     ])  # fmt: skip
     (folder / "1_Pooling").mkdir()
     _write_json(folder / "1_Pooling" / "config.json", {
-        "word_embedding_dimension": _SIZES["hidden_size"], "pooling_mode_cls_token": pooling == "cls",
-        "pooling_mode_mean_tokens": pooling == "mean", "pooling_mode_max_tokens": False,
+        "word_embedding_dimension": width, **{f"pooling_mode_{each}": each == pooling for each in ("cls_token", "mean_tokens", "lasttoken")},
     })  # fmt: skip
     _write_json(folder / "sentence_bert_config.json", {"max_seq_length": LIMIT, "do_lower_case": False})
     _write_json(folder / "config_sentence_transformers.json", {"prompts": {"query": "Query: ", "document": ""}, "default_prompt_name": None})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from headway.artifacts.card import TensorInfo
@@ -16,6 +17,7 @@ from headway.runtime.package import Package
 from headway.runtime.readers.package_tensors import PackageTensors
 from headway.runtime.tasks import operating_point
 from headway.runtime.tasks.backbones import BACKBONES, HeadNames
+from headway.runtime.tasks.limits import input_limit
 from headway.runtime.tasks.sentence_layout import MODULES, layout_files
 
 Task: TypeAlias = Literal["sequence", "token", "embedding", "relevance"]
@@ -45,6 +47,11 @@ class TaskPackage:
     @property
     def config(self) -> Mapping[str, Any]:
         return self.plan.card.config
+
+    @property
+    def limit(self) -> int:
+        """The most tokens in a sequence, special ones included."""
+        return input_limit(self.package, self.plan.max_positions, self.task == "embedding")
 
 
 def task_of(package: Package) -> Task | None:
@@ -82,7 +89,7 @@ def open_task(package: Package) -> TaskPackage:
     scorers = PackageTensors(package.path, [RELEVANCE_HEADS]) if task == "relevance" else None
     parameters = plan.parameters + sum(info.elements for info in own.values()) + (scorers.parameters if scorers else 0)
     layout = layout_files(package) if task == "embedding" else ()
-    return TaskPackage(package, task, plan, head, scorers, parameters, (*_files(package, card.files), *layout))
+    return TaskPackage(package, task, plan, head, scorers, parameters, (*loaded_files(package, card.files), *layout))
 
 
 def _head_tensors(plan: EncoderPlan, head: HeadNames | None) -> dict[str, TensorInfo]:
@@ -95,6 +102,7 @@ def _head_tensors(plan: EncoderPlan, head: HeadNames | None) -> dict[str, Tensor
     return {name: plan.card.tensors[name] for name in wanted if name in plan.card.tensors}
 
 
-def _files(package: Package, weights: Collection[Any]) -> tuple[str, ...]:
+def loaded_files(package: Package, weights: Collection[Path]) -> tuple[str, ...]:
+    """Relative names of the files of a package that its task reads."""
     names = ["config.json", *_TOKENIZER_FILES, operating_point.FILE, RELEVANCE_LAYOUT, RELEVANCE_HEADS]
     return (*(name for name in names if package.has(name)), *(path.relative_to(package.path).as_posix() for path in weights))

@@ -37,6 +37,7 @@ _TEXT_FILES: Final = (
 class LabelLogitsFamily(ModelFamily):
     name: ClassVar[str] = "label_logits"
     surfaces: ClassVar[tuple[Surface, ...]] = ("decisions",)
+    shares_context: ClassVar[bool] = True
     option_names: ClassVar[frozenset[str]] = frozenset({"rotations", "comfortable_options", "max_input_tokens"})
 
     def detect(self, package: Package) -> bool:
@@ -72,7 +73,7 @@ class LabelLogitsFamily(ModelFamily):
             notes=_notes(card, reader),
             extra={"label_codes": len(reader.alphabet.options), "comfortable_options": reader.comfortable_options, "rotations": options.rotations},
         )  # fmt: skip
-        return LabelLogitsModel(facts, reader, trunk, tokenizer)
+        return LabelLogitsModel(facts, reader, trunk, tokenizer, [code.token_id for code in reader.alphabet.options[:4]])
 
     def fixture_variants(self) -> Sequence[str]:
         return tuple(VARIANTS)

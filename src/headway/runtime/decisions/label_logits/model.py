@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from headway.artifacts.tokenizer import Tokenizer
-from headway.runtime.decisions.label_logits.reader import READOUT, LabelLogitsReader
+from headway.runtime.decisions.label_logits.reader import READOUT
 from headway.runtime.decisions.planner import decisions_planner
+from headway.runtime.decisions.reader import DecisionReader
 from headway.runtime.decoder.trunk import DecoderTrunk
 from headway.runtime.decoder.wanted import LabelLogits
 from headway.runtime.loaded_model import LoadedModel, Planner, Surface
@@ -16,21 +17,21 @@ from headway.runtime.row import Outcome, Row
 
 
 class LabelLogitsModel(LoadedModel):
-    """Outcomes: float32 [labels + 2], see `decoder.wanted`."""
+    """Outcomes: float32 [labels + 2], see `decoder.wanted`. `labels` are some of the token ids that the reader asks for."""
 
-    def __init__(self, facts: ModelFacts, reader: LabelLogitsReader, trunk: DecoderTrunk, tokenizer: Tokenizer):
+    def __init__(self, facts: ModelFacts, reader: DecisionReader, trunk: DecoderTrunk, tokenizer: Tokenizer, labels: Sequence[int]):
         self.facts = facts
         self.reader = reader
         self.planners: Mapping[Surface, Planner] = {"decisions": decisions_planner(reader, facts)}
         self._trunk = trunk
+        self._labels = LabelLogits(tuple(labels))
         self._ordinary = [i for i in range(tokenizer.vocab_size) if i not in tokenizer.added_ids]
 
     def forward(self, rows: Sequence[Row]) -> list[Outcome]:
         return self._trunk.read(rows)
 
     def probe_rows(self, chance: Random, length: int) -> list[Row]:
-        labels = LabelLogits(tuple(code.token_id for code in self.reader.alphabet.options[:4]))
-        return [Row(tuple(chance.choices(self._ordinary, k=length)), READOUT, labels)]
+        return [Row(tuple(chance.choices(self._ordinary, k=length)), READOUT, self._labels)]
 
     @property
     def memory_bytes(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from headway.artifacts.card import TensorInfo
-from headway.errors import ArtifactError
+from headway.errors import PackageError
 from headway.kernels.packed_batch import pack
 from headway.models.encoders.load import load_planned_encoder
 from headway.models.encoders.native_encoder import NativeEncoder
@@ -77,23 +77,27 @@ class EncoderQuestionModel(LoadedModel):
 def load_encoders(found: Decision1Package, dtype: torch.dtype, progress: Callable[[int, int], None]) -> dict[str, NativeEncoder]:
     """The stack of each question type; the table of words is in memory once.
 
-    Raises ArtifactError for what is no encoder that runs here, and for missing or odd tensors.
+    Raises PackageError for what is no encoder that runs here, and for missing or odd tensors.
     """
     shared = PackageTensors(found.folder, found.backbone_weights)
     total = 3 * sum(info.nbytes for info in shared.infos.values())
     loaded: dict[str, NativeEncoder] = {}
     for number, kind in enumerate(("noul", "choice", "score")):
-        done = total * number // 3
         tensors = shared.infos if kind == "noul" else _branch(found, shared.infos, kind)
         card = card_of_part(f"{found.folder.name} ({kind})", found.backbone_config, tensors, [info.file for info in tensors.values()])
-        encoder = load_planned_encoder(plan_encoder(card, ""), dtype, progress=lambda part, _, done=done: progress(done + part, total))
+        encoder = load_planned_encoder(plan_encoder(card, ""), dtype, progress=_moved(progress, total * number // 3, total))
         if not isinstance(encoder, NativeEncoder):
-            raise ArtifactError(f"{found.folder}: the encoder is a {found.backbone_config.get('model_type')!r:.60}, expected 'modernbert'",
+            raise PackageError(f"{found.folder}: the encoder is a {found.backbone_config.get('model_type')!r:.60}, expected 'modernbert'",
                                 reason="unsupported_architecture", param="backbone.config")  # fmt: skip
         if loaded:
             encoder.embedding = loaded["noul"].embedding
         loaded[kind] = encoder
     return loaded
+
+
+def _moved(progress: Callable[[int, int], None], start: int, total: int) -> Callable[[int, int], None]:
+    """Progress of a part that begins at `start`."""
+    return lambda done, _: progress(start + done, total)
 
 
 def _branch(found: Decision1Package, shared: Mapping[str, TensorInfo], kind: str) -> dict[str, TensorInfo]:
@@ -106,7 +110,7 @@ def _branch(found: Decision1Package, shared: Mapping[str, TensorInfo], kind: str
 
 
 def load_heads(found: Decision1Package, hidden: int) -> dict[str, MarkerHead]:
-    """Raises ArtifactError: `missing_tensor`, `tensor_shape`, `unexpected_tensor`."""
+    """Raises PackageError: `missing_tensor`, `tensor_shape`, `unexpected_tensor`."""
     layers, heads = found.config["head"]["head_layers"], found.config["head"]["head_heads"]
     one = {name: shape for name, shape in marker_shapes(hidden, layers, None).items() if name != "type_emb.weight"}
     tensors = PackageTensors(found.folder, [found.decision_weights["decision_heads"]])

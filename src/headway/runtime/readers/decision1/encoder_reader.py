@@ -31,7 +31,7 @@ class SpecialIds:
 
 
 def special_ids(tokenizer: Tokenizer) -> SpecialIds:
-    """Raises ArtifactError (`invalid_package`)."""
+    """Raises PackageError (`invalid_package`)."""
     found = {}
     for role, names in _ROLES.items():
         ids = [tokenizer.backend.token_to_id(tokenizer.special_tokens[name]) for name in names if name in tokenizer.special_tokens]

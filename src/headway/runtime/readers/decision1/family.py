@@ -18,7 +18,15 @@ from headway.runtime.readers.candidate_head import CandidateHead, head_shapes
 from headway.runtime.readers.decision1.encoder_model import EncoderQuestionModel, load_encoders, load_heads
 from headway.runtime.readers.decision1.encoder_reader import EncoderQuestionReader
 from headway.runtime.readers.decision1.fixture import VARIANTS, write_package
-from headway.runtime.readers.decision1.package import QWEN, TYPES, VELA, Decision1Package, is_decision1, read_package, verify_package
+from headway.runtime.readers.decision1.package import (
+    QWEN,
+    TYPES,
+    VELA,
+    Decision1Package,
+    is_decision1,
+    read_package,
+    verify_package,
+)
 from headway.runtime.readers.decision1.presets import read_presets
 from headway.runtime.readers.decision_limits import decision_limits
 from headway.runtime.readers.endpoints.model import EndpointModel

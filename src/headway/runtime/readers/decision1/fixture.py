@@ -13,7 +13,13 @@ from safetensors.torch import save_file
 from headway.artifacts.resumable_download import file_sha256
 from headway.runtime.readers.candidate_head import head_shapes
 from headway.runtime.readers.decision1.package import MANIFEST, POINTER, POINTER_FILE, QUESTIONS, QWEN, TYPES, VELA
-from headway.runtime.readers.fixtures.tiny_backbone import random_decoder, random_encoder, random_tensor, tiny_decoder_config, tiny_encoder_config
+from headway.runtime.readers.fixtures.tiny_backbone import (
+    random_decoder,
+    random_encoder,
+    random_tensor,
+    tiny_decoder_config,
+    tiny_encoder_config,
+)
 from headway.runtime.readers.fixtures.tiny_tokenizer import write_tiny_tokenizer
 from headway.runtime.readers.laya.head import head_shapes as marker_shapes
 
@@ -62,7 +68,7 @@ def _write_vela(folder: Path, seed: int) -> dict[str, Any]:
         layers = {name.replace("layers.", f"{kind}_blocks.", 1): value for name, value in branch.items() if name.startswith("layers.")}
         save_file({**layers, f"{kind}_final_norm.weight": branch["final_norm.weight"]}, native / f"{kind}_encoder.safetensors")
     chance = torch.Generator().manual_seed(seed + 3)
-    shapes = {"type_embedding.weight": (len(TYPES), config["hidden_size"])}
+    shapes: dict[str, tuple[int, ...]] = {"type_embedding.weight": (len(TYPES), config["hidden_size"])}
     for name, shape in marker_shapes(config["hidden_size"], _LAYERS, None).items():
         if name != "type_emb.weight":
             for kind in TYPES:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.artifacts.bounded_json import read_json_object
-from headway.errors import ArtifactError
+from headway.errors import ArtifactError, PackageError
 from headway.runtime.manifests import Verified, digest_of_digests, read_file_list
 from headway.runtime.package import Package
 from headway.runtime.readers.unpublished import layout_not_published, not_of_the_format
@@ -61,7 +61,7 @@ def is_decision1(package: Package) -> bool:
 
 
 def read_package(package: Package) -> Decision1Package:
-    """Raises ArtifactError: `invalid_package`, `layout_not_published`, `invalid_json`, `missing_file`."""
+    """Raises PackageError: `invalid_package`, `layout_not_published`, `invalid_json`, `missing_file`."""
     pointer, folder = package.config, package.path
     runtime = pointer.get("runtime_family")
     if runtime not in (QWEN, VELA):
@@ -107,7 +107,7 @@ def _file(folder: Path, name: Any, what: str) -> str:
     if not isinstance(name, str) or not name or name.startswith("/") or "\\" in name or ".." in name.split("/"):
         raise not_of_the_format(POINTER_FILE, f"{what}, a file inside the package", name)
     if not (folder / name).is_file():
-        raise ArtifactError(f"{folder} lacks {name}, which {POINTER_FILE} names as {what}", reason="missing_file", param=name, fix="Download the package again.")
+        raise PackageError(f"{folder} lacks {name}, which {POINTER_FILE} names as {what}", reason="missing_file", param=name, fix="Download the package again.")
     return name
 
 
@@ -134,7 +134,7 @@ def _temperatures(folder: Path, runtime: str, calibration: Any) -> dict[str, flo
     if not isinstance(calibration, dict) or (calibration.get("temperature") is None) == (calibration.get("temperature_file") is None):
         raise not_of_the_format(POINTER_FILE, "calibration with either temperature or temperature_file", calibration)
     if calibration.get("temperature") is not None:
-        values = dict.fromkeys(TYPES, calibration["temperature"])
+        values: dict[str, Any] = dict.fromkeys(TYPES, calibration["temperature"])
     else:
         document = read_json_object(folder / calibration["temperature_file"])
         per_type = document.get("temperatures")
@@ -145,7 +145,7 @@ def _temperatures(folder: Path, runtime: str, calibration: Any) -> dict[str, flo
 
 
 def verify_package(package: Package, digests: Mapping[str, str]) -> Verified:
-    """Raises ArtifactError (`hash_mismatch`, `manifest_invalid`). MANIFEST.json is optional, and need not list every file."""
+    """Raises PackageError (`hash_mismatch`, `manifest_invalid`). MANIFEST.json is optional, and need not list every file."""
     found = read_package(package)
     if MANIFEST in digests:
         read_file_list(found.folder, MANIFEST, "files")[0].check(digests, complete=False)

@@ -14,7 +14,7 @@ from headway.runtime.readers.unpublished import not_of_the_format
 def read_presets(found: Decision1Package) -> dict[str, Question]:
     """A noul with `categories` is one question for each, named `<name>.<category>`. Empty without the file.
 
-    Raises ArtifactError (`invalid_package`).
+    Raises PackageError (`invalid_package`).
     """
     if not (found.folder / QUESTIONS).is_file():
         return {}

@@ -10,7 +10,7 @@ import torch
 
 from headway.artifacts.bounded_json import read_json_object
 from headway.artifacts.resumable_download import file_sha256
-from headway.errors import ArtifactError
+from headway.errors import PackageError
 from headway.runtime.manifests import mismatch
 from headway.runtime.readers.decision2.package import CONFIG, Decision2Package, base_fingerprint
 from headway.runtime.readers.package_tensors import PackageTensors
@@ -25,19 +25,19 @@ _STEM = "base_model.model."
 def base_folder(found: Decision2Package, given: str | None) -> Path:
     """The folder of the base model, every file of it compared with the digests that the package was made for.
 
-    Raises ArtifactError: `base_missing`, `hash_mismatch`.
+    Raises PackageError: `base_missing`, `hash_mismatch`.
     """
     base = found.manifest.get("base")
     named = f"{base.get('repo_id')}@{base.get('revision')}" if isinstance(base, dict) else "its base model"
     if given is None:
-        raise ArtifactError(f"{found.folder} is an adapter and needs {named}", reason="base_missing", param="base_path",
+        raise PackageError(f"{found.folder} is an adapter and needs {named}", reason="base_missing", param="base_path",
                             fix="Download that revision and name its folder with --base-path.")  # fmt: skip
     folder = Path(given).expanduser()
     wanted = dict(base_fingerprint(found))
     if isinstance(base, dict) and isinstance(base.get("files_sha256"), dict):
         wanted.update(base["files_sha256"])
     if missing := sorted(name for name in wanted if not (folder / name).is_file()):
-        raise ArtifactError(f"{folder} lacks {', '.join(missing[:5])} of {named}", reason="base_missing", param=str(folder),
+        raise PackageError(f"{folder} lacks {', '.join(missing[:5])} of {named}", reason="base_missing", param=str(folder),
                             fix="Name the folder of exactly that revision with --base-path.")  # fmt: skip
     if wrong := sorted(name for name, digest in wanted.items() if file_sha256(folder / name) != digest):
         raise mismatch(f"{CONFIG} for the base model {folder}", wrong)
@@ -45,7 +45,7 @@ def base_folder(found: Decision2Package, given: str | None) -> Path:
 
 
 def read_low_rank(found: Decision2Package) -> LowRank:
-    """The adapter, checked against the package's own description of it. Raises ArtifactError (`invalid_package`, ...)."""
+    """The adapter, checked against the package's own description of it. Raises PackageError (`invalid_package`, ...)."""
     contract = found.config.get("lora")
     settings = read_json_object(found.folder / _SETTINGS)
     if not isinstance(contract, dict) or not isinstance(contract.get("target_dimensions"), dict):

@@ -10,7 +10,7 @@ import torch
 
 from headway.artifacts.bounded_json import read_json_object
 from headway.artifacts.tokenizer import tokenizer_at
-from headway.errors import ArtifactError
+from headway.errors import PackageError
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.manifests import Verified
@@ -104,7 +104,7 @@ def _backbone(found: Decision2Package, dtype: torch.dtype, placement: Placement,
         config = check_backbone(whole, found.backbone_kind, f"{base}/config.json")
         names = sorted(path.name for path in base.glob("*.safetensors"))
         if not names:
-            raise ArtifactError(f"{base} has no .safetensors file", reason="no_weights", param=str(base), fix="Name the folder of the whole base model.")
+            raise PackageError(f"{base} has no .safetensors file", reason="no_weights", param=str(base), fix="Name the folder of the whole base model.")
         tensors, prefix, low_rank = PackageTensors(base, names), "model.language_model." if "text_config" in whole else "", read_low_rank(found)
     model = load_backbone(config, tensors, prefix, dtype=dtype, device=placement.device, source="backbone/config.json", low_rank=low_rank, progress=progress)
     return model, int(config["hidden_size"])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.artifacts.bounded_json import read_json_object
-from headway.errors import ArtifactError
+from headway.errors import ArtifactError, PackageError
 from headway.runtime.manifests import FileList, Verified, canonical_digest, check_inventory, check_sizes, read_file_list
 from headway.runtime.package import Package
 from headway.runtime.readers.transformers_backbone import backbone_type
@@ -64,7 +64,7 @@ def is_decision2(package: Package) -> bool:
 
 
 def read_package(package: Package) -> Decision2Package:
-    """Raises ArtifactError: `manifest_invalid`, `invalid_package`, `layout_not_published`, `inventory_differs`, `hash_mismatch`."""
+    """Raises PackageError: `manifest_invalid`, `invalid_package`, `layout_not_published`, `inventory_differs`, `hash_mismatch`."""
     listed, manifest = read_file_list(package.path, MANIFEST)
     if manifest.get("schema") != SCHEMA:
         raise not_of_the_format(MANIFEST, f"schema {SCHEMA!r}", manifest.get("schema"))
@@ -108,7 +108,7 @@ def backbone_files(found: Decision2Package) -> list[str]:
     folder = "adapter" if found.adapter else "backbone"
     names = sorted(f"{folder}/{path.name}" for path in (found.folder / folder).glob("*.safetensors"))
     if not names:
-        raise ArtifactError(f"{found.folder / folder} has no .safetensors file", reason="no_weights", param=folder, fix="Download the package again.")
+        raise PackageError(f"{found.folder / folder} has no .safetensors file", reason="no_weights", param=folder, fix="Download the package again.")
     return names
 
 
@@ -118,7 +118,7 @@ def backbone_config(found: Decision2Package) -> dict[str, Any]:
 
 
 def check_backbone(config: dict[str, Any], kind: str, source: str) -> dict[str, Any]:
-    """The text part of a configuration. Raises ArtifactError (`invalid_package`, `unsupported_architecture`)."""
+    """The text part of a configuration. Raises PackageError (`invalid_package`, `unsupported_architecture`)."""
     text = config.get("text_config") or config
     text = {**text, "model_type": "qwen3_5_text"} if text.get("model_type") == "qwen3_5" else text
     if backbone_type(text, source) != kind:
@@ -154,7 +154,7 @@ def base_fingerprint(found: Decision2Package) -> Mapping[str, str]:
 
 
 def verify_package(package: Package, digests: Mapping[str, str]) -> Verified:
-    """Raises ArtifactError (`hash_mismatch`, `unlisted_file`, `invalid_package`)."""
+    """Raises PackageError (`hash_mismatch`, `unlisted_file`, `invalid_package`)."""
     found = read_package(package)
     found.listed.check(digests, complete=True)
     model = model_identity(found, digests)
@@ -191,7 +191,7 @@ def _report(found: Decision2Package, entry: str, version_key: str, version: str)
 
 
 def temperatures(found: Decision2Package) -> dict[str, float]:
-    """By question type; 1 for uncalibrated packages. Raises ArtifactError (`invalid_package`)."""
+    """By question type; 1 for uncalibrated packages. Raises PackageError (`invalid_package`)."""
     report = calibration_report(found)
     if report is None:
         return dict.fromkeys(TYPES, 1.0)
@@ -203,7 +203,7 @@ def temperatures(found: Decision2Package) -> dict[str, float]:
 
 
 def score_offsets(found: Decision2Package) -> dict[int, tuple[float, ...]]:
-    """Number of levels -> offsets. Raises ArtifactError (`invalid_package`)."""
+    """Number of levels -> offsets. Raises PackageError (`invalid_package`)."""
     report = bias_report(found)
     if report is None:
         return {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.artifacts.bounded_json import read_json_object
-from headway.errors import ArtifactError
+from headway.errors import ArtifactError, PackageError
 from headway.runtime.manifests import FileList, Verified, canonical_digest, check_sizes, read_file_list
 from headway.runtime.package import Package
 from headway.runtime.readers.package_tensors import PackageTensors
@@ -51,19 +51,19 @@ class Decision3Package:
 
     @property
     def is_bidirectional(self) -> bool:
-        return self.decision.get("attention_mode", "causal") != "causal"
+        return bool(self.decision.get("attention_mode", "causal") != "causal")
 
 
 def is_decision3(package: Package) -> bool:
     """Reads decision_config.json alone."""
     try:
-        return (package.json(CONFIG) or {}).get("format_id") == FORMAT
+        return bool((package.json(CONFIG) or {}).get("format_id") == FORMAT)
     except ArtifactError:
         return False
 
 
 def read_package(package: Package) -> Decision3Package:
-    """Raises ArtifactError: `manifest_invalid`, `invalid_package`, `layout_not_published`, `hash_mismatch`, `no_weights`."""
+    """Raises PackageError: `manifest_invalid`, `invalid_package`, `layout_not_published`, `hash_mismatch`, `no_weights`."""
     folder = package.path
     listed, manifest = read_file_list(folder, MANIFEST)
     if manifest.get("schema") != SCHEMA:
@@ -116,7 +116,7 @@ def _weight_files(folder: Path) -> tuple[str, ...]:
         return (_INDEX, *sorted(set(mapping.values())))
     if (folder / _SINGLE).is_file():
         return (_SINGLE,)
-    raise ArtifactError(f"{folder} has no {_SINGLE} and no {_INDEX}", reason="no_weights", param=str(folder), fix="Download the package again.")
+    raise PackageError(f"{folder} has no {_SINGLE} and no {_INDEX}", reason="no_weights", param=str(folder), fix="Download the package again.")
 
 
 def weight_tensors(found: Decision3Package) -> PackageTensors:
@@ -139,7 +139,7 @@ def loaded_files(found: Decision3Package) -> list[str]:
 
 
 def verify_package(package: Package, digests: Mapping[str, str]) -> Verified:
-    """Raises ArtifactError (`hash_mismatch`, `unlisted_file`, `invalid_package`)."""
+    """Raises PackageError (`hash_mismatch`, `unlisted_file`, `invalid_package`)."""
     found = read_package(package)
     found.listed.check(digests, complete=True)
     covered = [*(name for name in found.weights if name.endswith(".safetensors")), *(name for name in IDENTITY_FILES if name in digests)]
@@ -153,7 +153,7 @@ def verify_package(package: Package, digests: Mapping[str, str]) -> Verified:
 
 
 def check_counts(found: Decision3Package) -> dict[str, int]:
-    """Numbers of the text model, the vision tower and the readout, as the manifest has them. Raises ArtifactError (`invalid_package`)."""
+    """Numbers of the text model, the vision tower and the readout, as the manifest has them. Raises PackageError (`invalid_package`)."""
     infos = weight_tensors(found).infos
     vision = sum(info.elements for name, info in infos.items() if name.startswith(VISION_PREFIXES))
     text = sum(info.elements for name, info in infos.items() if name.startswith(TEXT_PREFIXES))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from headway.artifacts.tokenizer import Tokenizer
 from headway.artifacts.tokenizer_presplits import PRESPLITS
-from headway.errors import ArtifactError, RequestError
+from headway.errors import PackageError, RequestError
 from headway.runtime.decisions.content import option_text, text_of
 from headway.runtime.decisions.question import Question
 from headway.runtime.readers.canonical_text import DEFAULT_INSTRUCTIONS
@@ -63,7 +63,7 @@ class PromptTokens:
 
 
 def prompt_tokenizer(folder: Path, tokenizer: Tokenizer) -> PromptTokens:
-    """Raises ArtifactError (`layout_not_published`, `invalid_package`) for chat templates and tokenizers of another form."""
+    """Raises PackageError (`layout_not_published`, `invalid_package`) for chat templates and tokenizers of another form."""
     settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     if not str(settings.get("tokenizer_class")).startswith("Qwen2Tokenizer"):
         raise layout_not_published(f"prompts through a {settings.get('tokenizer_class')!r:.60} (known: Qwen2Tokenizer)", "tokenizer_config.json")
@@ -79,7 +79,7 @@ def prompt_tokenizer(folder: Path, tokenizer: Tokenizer) -> PromptTokens:
 def _check_template(folder: Path, tokenizer: Tokenizer) -> None:
     """The package's template, run in the sandbox on a probe, gives the known form: then it need not be run again."""
     if tokenizer.chat_template is None:
-        raise ArtifactError(f"{folder} has no {TEMPLATE}", reason="invalid_package", param=TEMPLATE, fix="Download the package again.")
+        raise PackageError(f"{folder} has no {TEMPLATE}", reason="invalid_package", param=TEMPLATE, fix="Download the package again.")
     turns = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "State:\n{probe} <é>\n\nA: b"}]
     try:
         rendered = tokenizer.render_chat(turns, enable_thinking=False)
@@ -90,7 +90,7 @@ def _check_template(folder: Path, tokenizer: Tokenizer) -> None:
 
 
 def check_codes(tokenizer: Tokenizer, codes: Sequence[str], token_ids: Sequence[int]) -> None:
-    """Each code is the one token of its row in the readout. Raises ArtifactError (`invalid_package`)."""
+    """Each code is the one token of its row in the readout. Raises PackageError (`invalid_package`)."""
     for code, token in zip(codes, token_ids, strict=True):
         if tokenizer.encode(code, add_special_tokens=False) != [token]:
             raise not_of_the_format(CONFIG, f"a tokenizer for which {code!r:.20} is the token {token}", tokenizer.encode(code, add_special_tokens=False))

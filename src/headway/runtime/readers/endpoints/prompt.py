@@ -23,9 +23,9 @@ class EndpointPrompt:
     ends: tuple[int, ...]
 
 
-def option_text(key: str, description: Any) -> str:
+def option_text(key: str, description: Any, tag: str = "option") -> str:
     """One option as canonical JSON between tags; no description is `null`."""
-    return "\n<option>\n" + canonical_text({"key": key, "description": description}) + "\n</option>"
+    return f"\n<{tag}>\n" + canonical_text({"key": key, "description": description}) + f"\n</{tag}>"
 
 
 def described_options(question: Question, noul_sides: Mapping[str, str], null_as_key: bool) -> list[tuple[str, Any]]:

@@ -15,7 +15,16 @@ from headway.runtime.readers.decision_limits import decision_limits
 from headway.runtime.readers.endpoints.model import EndpointModel
 from headway.runtime.readers.kev.backbone import MAX_TOKENS, find_backbone, load_trunk
 from headway.runtime.readers.kev.fixture import VARIANTS, write_kev
-from headway.runtime.readers.kev.package import ADAPTER, ADAPTER_WEIGHTS, TRAINING, head_file, is_adapter, is_kev, read_head, read_low_rank
+from headway.runtime.readers.kev.package import (
+    ADAPTER,
+    ADAPTER_WEIGHTS,
+    TRAINING,
+    head_file,
+    is_adapter,
+    is_kev,
+    read_head,
+    read_low_rank,
+)
 from headway.runtime.readers.kev.reader import TYPES, KevReader
 from headway.runtime.readers.package_tensors import PackageTensors
 
@@ -36,7 +45,8 @@ class KevFamily(ModelFamily):
         if is_adapter(package):
             read_low_rank(package.path)
             stored = PackageTensors(package.path, [ADAPTER_WEIGHTS])
-            weights, limit, capabilities = [ADAPTER, ADAPTER_WEIGHTS], MAX_TOKENS, ()
+            weights, limit = [ADAPTER, ADAPTER_WEIGHTS], MAX_TOKENS
+            capabilities: tuple[str, ...] = ()  # those of the base, which is looked for when the model is loaded
         else:
             found = find_backbone(package, None)
             read_head(package, found.hidden_size)

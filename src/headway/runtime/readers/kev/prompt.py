@@ -34,12 +34,11 @@ class PromptBuilder:
     """Raises PackageError (`invalid_package`) for a tokenizer without the delimiters."""
 
     def __init__(self, tokenizer: Tokenizer):
-        ids = [tokenizer.backend.token_to_id(token) for token in DELIMITERS]
-        if None in ids:
-            missing = ", ".join(token for token, found in zip(DELIMITERS, ids, strict=True) if found is None)
+        ids = {token: tokenizer.backend.token_to_id(token) for token in DELIMITERS}
+        if missing := ", ".join(token for token, found in ids.items() if found is None):
             raise PackageError(f"the tokenizer lacks {missing}", reason="invalid_package", param="tokenizer",
                                fix="Use the tokenizer of the backbone that the package was trained on.")  # fmt: skip
-        self._state, self._question, self._option, self._option_end, self._decide = ids
+        self._state, self._question, self._option, self._option_end, self._decide = (int(ids[token] or 0) for token in DELIMITERS)
         self._text = BoundedText(tokenizer)
 
     def state_ids(self, state: Content, need: int) -> list[int]:

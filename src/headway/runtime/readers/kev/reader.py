@@ -16,7 +16,6 @@ from headway.runtime.readers.kev.prompt import PromptBuilder
 from headway.runtime.readers.text_only import refuse_media, too_long
 from headway.runtime.row import ItemFailure, Outcome, Row
 
-
 TYPES: Final[tuple[QuestionType, ...]] = ("choice", "noul", "score")
 
 

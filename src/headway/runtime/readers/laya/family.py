@@ -25,6 +25,7 @@ from headway.runtime.readers.laya.fixture import VARIANTS, write_laya
 from headway.runtime.readers.laya.head import MarkerHead, head_shapes
 from headway.runtime.readers.laya.model import LayaModel
 from headway.runtime.readers.laya.reader import LayaReader
+from headway.runtime.readers.laya.sequence import LayaSequences
 from headway.runtime.readers.laya.settings import KINDS, SETTINGS_FILES, LayaSettings, parse_settings
 from headway.runtime.readers.part_card import card_of_part
 
@@ -63,7 +64,7 @@ class LayaFamily(ModelFamily):
         with WeightReader(plan.card) as weights:
             head = MarkerHead({name: weights.tensor(name, torch.float32) for name in names}, settings.head_layers)
         max_scan_tokens = placement.options.get("max_scan_tokens")
-        reader = LayaReader(settings, tokenizer, max_scan_tokens)
+        reader = LayaReader(LayaSequences(tokenizer, settings), settings.temperature, max_scan_tokens)
         limits = decision_limits(settings.max_tokens) | {
             "max_scan_tokens": reader.max_scan_tokens, "truncate_tokens": settings.max_tokens,
         }  # fmt: skip

@@ -23,7 +23,7 @@ _SETTINGS: Final[dict[str, Any]] = {
 }  # fmt: skip
 _ENCODER: Final[dict[str, Any]] = {
     "model_type": "modernbert", "architectures": ["ModernBertModel"], "hidden_size": 128, "intermediate_size": 96,
-    "num_hidden_layers": 3, "num_attention_heads": 4, "local_attention": 16, "global_attn_every_n_layers": 3,
+    "num_hidden_layers": 3, "num_attention_heads": 2, "local_attention": 16, "global_attn_every_n_layers": 3,
     "max_position_embeddings": 512, "global_rope_theta": 160000.0, "local_rope_theta": 10000.0, "norm_eps": 1e-5,
 }  # fmt: skip
 

@@ -94,7 +94,7 @@ class MarkerHead:
         keep = x if wanted is None else x[wanted]
         weights, biases = t["self_attn.in_proj_weight"], t["self_attn.in_proj_bias"]
         q = F.linear(normed if wanted is None else normed[wanted], weights[:width], biases[:width])
-        k, v = F.linear(normed, weights[width:], biases[width:]).split(width, 1)
+        k, v = F.linear(normed, weights[width:], biases[width:]).chunk(2, 1)
         attended = torch.cat([
             _attention(q[a:b], k[row.start : row.end], v[row.start : row.end], heads)
             for row, (a, b) in zip(rows, _query_ranges(rows, wanted is not None), strict=True)
@@ -139,5 +139,5 @@ def _query_ranges(rows: Sequence[Marked], markers_only: bool) -> list[tuple[int,
 
 def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, heads: int) -> torch.Tensor:
     """[queries, width] over [tokens, width]: every query sees every token of its row."""
-    split = [x.unflatten(1, (heads, -1)).transpose(0, 1)[None] for x in (q, k, v)]
-    return F.scaled_dot_product_attention(*split)[0].transpose(0, 1).flatten(1)
+    query, key, value = (x.view(len(x), heads, -1).transpose(0, 1)[None] for x in (q, k, v))
+    return F.scaled_dot_product_attention(query, key, value)[0].transpose(0, 1).flatten(1)

@@ -33,10 +33,7 @@ class LayaModel(LoadedModel):
     def forward(self, rows: Sequence[Row]) -> list[Outcome]:
         batch = pack([row.token_ids for row in rows])
         hidden = self._encoder.encode(batch).last
-        marked = [
-            Marked(int(start), int(end), row.detail.kind, row.detail.at)
-            for row, start, end in zip(rows, batch.starts[:-1], batch.starts[1:], strict=True)
-        ]
+        marked = [_marked(row, int(start), int(end)) for row, start, end in zip(rows, batch.starts[:-1], batch.starts[1:], strict=True)]
         return [
             found if np.isfinite(found).all() else ItemFailure("invalid_model_output", "the model's numbers are not finite")
             for found in self._head.read(hidden, marked)
@@ -49,3 +46,8 @@ class LayaModel(LoadedModel):
     @property
     def memory_bytes(self) -> int:
         return self._encoder_bytes + self._head.nbytes
+
+
+def _marked(row: Row, start: int, end: int) -> Marked:
+    assert isinstance(row.detail, Markers)
+    return Marked(start, end, row.detail.kind, row.detail.at)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from headway.artifacts.tokenizer import Tokenizer
+from headway.errors import RequestError
 from headway.runtime.decisions.answers import softmax
 from headway.runtime.decisions.question import Question, QuestionType, Subject
 from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
-from headway.runtime.readers.laya.sequence import Head, SequenceBuilder
-from headway.runtime.readers.laya.settings import KINDS, LayaSettings
+from headway.runtime.readers.laya.sequence import Head, Sequences
+from headway.runtime.readers.laya.settings import KINDS
 from headway.runtime.readers.text_only import refuse_media
 from headway.runtime.row import ItemFailure, Outcome, Row
 from headway.runtime.windows import Window, windows
@@ -41,41 +41,45 @@ class LayaReader(DecisionReader):
     question_types: frozenset[QuestionType] = frozenset(KINDS)
     comfortable_options = COMFORTABLE_OPTIONS
 
-    def __init__(self, settings: LayaSettings, tokenizer: Tokenizer, max_scan_tokens: int | None = None):
-        """`max_scan_tokens`: the longest state that is read without the request's own budget; None = four sequences."""
-        self._settings = settings
-        self._builder = SequenceBuilder(tokenizer, settings)
-        self.max_scan_tokens = max_scan_tokens or _SCAN_INPUTS * settings.max_tokens
+    def __init__(self, sequences: Sequences, temperature: Callable[[QuestionType, int], float], max_scan_tokens: int | None = None):
+        """`temperature` of a type and number of options. `max_scan_tokens`: the longest state that is read without the
+        request's own budget; None = four sequences."""
+        self._sequences = sequences
+        self._temperature = temperature
+        self.max_scan_tokens = max_scan_tokens or _SCAN_INPUTS * sequences.max_tokens
 
     def plan(self, subject: Subject, questions: Sequence[Question]) -> list[QuestionPlan | ItemFailure]:
         refused = refuse_media(subject)
         if refused is not None:
             return [refused] * len(questions)
-        budget = max(subject.max_tokens or self.max_scan_tokens, self._settings.max_tokens)
+        budget = max(subject.max_tokens or self.max_scan_tokens, self._sequences.max_tokens)
         keep_end = isinstance(subject.state, list)  # of a conversation, which ends with what is new
         to_the_end = keep_end and any(question.truncate for question in questions)
-        state, whole = self._builder.state_ids(subject.state, None if to_the_end else budget + 1)
+        state, whole = self._sequences.state_ids(subject.state, None if to_the_end else budget + 1)
         return [self._plan(state, whole and len(state) <= budget, budget, keep_end, question) for question in questions]
 
     def temperature(self, kind: QuestionType, options: int) -> float:
-        return self._settings.temperature(kind, options)
+        return self._temperature(kind, options)
 
     def _plan(
         self, state: list[int], within: bool, budget: int, keep_end: bool, question: Question
     ) -> QuestionPlan | ItemFailure:
-        head = self._builder.head(question)
-        room = self._builder.room(head)
+        try:
+            head = self._sequences.head(question)
+        except RequestError as error:
+            return ItemFailure("invalid_question", error.message)
+        room = self._sequences.room(head)
         if room < 1:
             return ItemFailure(
                 "max_length_exceeded",
-                f"question and options take {len(head.ids)} of {self._settings.max_tokens} tokens, nothing is left for the state",
+                f"question and options take {len(head.ids)} of {self._sequences.max_tokens} tokens, nothing is left for the state",
             )
         laid = self._windows(state, within, room, keep_end, question.truncate)
         if laid is None:
             return ItemFailure("scan_budget_exceeded", f"the state has more than {budget} tokens; nothing was read")
         detail = Markers(KINDS[question.type], head.markers)
         rows = tuple(
-            Row(self._builder.sequence(head, state[window.start : window.end]), READOUT, detail) for window in laid
+            Row(self._sequences.sequence(head, state[window.start : window.end]), READOUT, detail) for window in laid
         )
         complete = not head.instructions_cut and (not state or (laid[0].start == 0 and laid[-1].end == len(state)))
         read = _Read(question.type, head, tuple(laid), self.temperature(question.type, len(question.options)))

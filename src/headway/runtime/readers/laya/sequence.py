@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -32,14 +33,18 @@ class Head:
     instructions_cut: bool
 
 
-class SequenceBuilder:
+class Sequences(abc.ABC):
     """Raises PackageError (`invalid_package`) for a tokenizer without the special tokens."""
 
-    def __init__(self, tokenizer: Tokenizer, settings: LayaSettings):
-        self._settings = settings
+    def __init__(self, tokenizer: Tokenizer, max_tokens: int):
+        self.max_tokens = max_tokens
         self._text = BoundedText(tokenizer)
         self._mask = tokenizer.special_tokens.get("mask_token", "")
-        self._cls_id, self._sep_id, self._mask_id = (_special_id(tokenizer, f"{name}_token") for name in ("cls", "sep", "mask"))
+        self._sep_id, self._mask_id = (special_id(tokenizer, f"{name}_token") for name in ("sep", "mask"))
+
+    @abc.abstractmethod
+    def head(self, question: Question) -> Head:
+        """Cut to the head's tokens as the published models were trained. Raises RequestError for what a template refuses."""
 
     def state_ids(self, state: Content, need: int | None) -> tuple[list[int], bool]:
         """Tokens of the state, and whether these are all; at least `need` of them where there are so many (None: all)."""
@@ -47,31 +52,32 @@ class SequenceBuilder:
         found = self._text.read(text, len(text) if need is None else need)
         return list(found.ids), found.complete
 
-    def head(self, question: Question) -> Head:
-        """Cut to the head's tokens as the published models were trained."""
-        budget = self._settings.head_tokens
-        options = [[self._mask_id, *self._ids(f" {text}", OPTION_TOKENS)] for text in self._option_texts(question)]
-        each = None
-        if budget - sum(map(len, options)) < QUESTION_RESERVE:
-            each = max(LEAST_OPTION_TOKENS, (budget - QUESTION_RESERVE) // len(options))
-            options = [option[:each] for option in options]
-        room = max(LEAST_QUESTION_TOKENS, budget - sum(map(len, options)))
-        instructions = "" if question.instructions is None else text_of(question.instructions)
-        asked = self._ids(f"{question.type} question: {self._plain(instructions)}", room + 1)
-        ids = [self._cls_id, *asked[:room], self._sep_id]
-        markers = []
-        for option in options:
-            markers.append(len(ids))
-            ids += option
-        ids.append(self._sep_id)
-        return Head(tuple(ids), tuple(markers), len(set(map(tuple, options))), each, len(asked) > room)
-
     def sequence(self, head: Head, state: Sequence[int]) -> tuple[int, ...]:
         return (*head.ids, *state, self._sep_id)
 
     def room(self, head: Head) -> int:
         """Tokens of the state that fit beside the head."""
-        return self._settings.max_tokens - len(head.ids) - 1
+        return self.max_tokens - len(head.ids) - 1
+
+    def _plain(self, text: str) -> str:
+        """Without the marker: a request must not add options."""
+        return text.replace(self._mask, " ")
+
+
+class LayaSequences(Sequences):
+    """As the packages `laya` and `julia` write them."""
+
+    def __init__(self, tokenizer: Tokenizer, settings: LayaSettings):
+        super().__init__(tokenizer, settings.max_tokens)
+        self._settings = settings
+        self._cls_id = special_id(tokenizer, "cls_token")
+
+    def head(self, question: Question) -> Head:
+        budget = self._settings.head_tokens
+        options = [[self._mask_id, *self._ids(f" {text}", OPTION_TOKENS)] for text in self._option_texts(question)]
+        instructions = "" if question.instructions is None else text_of(question.instructions)
+        asked = self._ids(f"{question.type} question: {self._plain(instructions)}", budget + 1)
+        return fitted_head(self._cls_id, asked, options, self._sep_id, budget)
 
     def _option_texts(self, question: Question) -> list[str]:
         write = _WRITERS[self._settings.style]
@@ -80,9 +86,23 @@ class SequenceBuilder:
     def _ids(self, text: str, limit: int) -> list[int]:
         return list(self._text.read(text, limit).ids[:limit])
 
-    def _plain(self, text: str) -> str:
-        """Without the marker: a request must not add options."""
-        return text.replace(self._mask, " ")
+
+def fitted_head(first: int, asked: Sequence[int], options: Sequence[Sequence[int]], sep: int, budget: int) -> Head:
+    """`options` begin with their markers. They and `asked` together are cut to about `budget` tokens: long options first, then,
+    when many share it, all to the same length; the question gets what is left."""
+    cut = [list(option[: OPTION_TOKENS + 1]) for option in options]
+    each = None
+    if budget - sum(map(len, cut)) < QUESTION_RESERVE:
+        each = max(LEAST_OPTION_TOKENS, (budget - QUESTION_RESERVE) // len(cut))
+        cut = [option[:each] for option in cut]
+    room = max(LEAST_QUESTION_TOKENS, budget - sum(map(len, cut)))
+    ids = [first, *asked[:room], sep]
+    markers = []
+    for option in cut:
+        markers.append(len(ids))
+        ids += option
+    ids.append(sep)
+    return Head(tuple(ids), tuple(markers), len(set(map(tuple, cut))), each, len(asked) > room)
 
 
 def _laya_option(question: Question, option: Option) -> str:
@@ -101,7 +121,8 @@ def _julia_option(question: Question, option: Option) -> str:
 _WRITERS: Final[dict[Literal["laya", "julia"], Any]] = {"laya": _laya_option, "julia": _julia_option}
 
 
-def _special_id(tokenizer: Tokenizer, name: str) -> int:
+def special_id(tokenizer: Tokenizer, name: str) -> int:
+    """Raises PackageError (`invalid_package`)."""
     token = tokenizer.special_tokens.get(name)
     found = None if token is None else tokenizer.backend.token_to_id(token)
     if found is None:

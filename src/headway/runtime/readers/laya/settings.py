@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn
 
 from headway.errors import PackageError
+from headway.runtime.calibration.buckets import bucket_of
 from headway.runtime.decisions.question import QuestionType
 
 SETTINGS_FILES: Final = ("rl_agent_config.json", "julia_config.json")
@@ -31,8 +32,7 @@ class LayaSettings:
     temperatures: Mapping[str, float]
 
     def temperature(self, kind: QuestionType, options: int) -> float:
-        bucket = "2" if options <= 2 else "3-5" if options <= 5 else "6-10" if options <= 10 else "11+"
-        return self.temperatures.get(f"{kind}:{bucket}", self.temperatures.get(kind, 1.0))
+        return self.temperatures.get(f"{kind}:{bucket_of(options)}", self.temperatures.get(kind, 1.0))
 
 
 def parse_settings(name: str, found: Mapping[str, Any]) -> LayaSettings:

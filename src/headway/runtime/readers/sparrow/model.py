@@ -37,6 +37,7 @@ class SparrowModel(LoadedModel):
         return [self._read(row) for row in rows]
 
     def _read(self, row: Row) -> Outcome:
+        assert isinstance(row.detail, SparrowQuestion)
         scores = self._scorer.score(row.token_ids, row.detail)
         return scores if np.isfinite(scores).all() else ItemFailure("invalid_model_output", "the model's numbers are not finite")
 

@@ -127,14 +127,14 @@ def stored_parameters(arrays: Mapping[str, Array]) -> int:
 
 def _gelu(x: FloatRows) -> FloatRows:
     """x * Phi(x) with erf by Abramowitz and Stegun 7.1.26 (absolute error 1.5e-7), so that numpy is enough."""
+    one = np.float32(1.0)
     z = np.abs(x) / np.float32(math.sqrt(2.0))
-    t = 1.0 / (1.0 + np.float32(0.3275911) * z)
+    t = np.asarray(one / (one + np.float32(0.3275911) * z), dtype=np.float32)
     series = np.zeros_like(t)
     for coefficient in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592):
-        series = (series + np.float32(coefficient)) * t
-    erf = np.copysign(1.0 - series * np.exp(-z * z), x)
-    result: FloatRows = 0.5 * x * (1.0 + erf)
-    return result
+        series = np.asarray((series + np.float32(coefficient)) * t, dtype=np.float32)
+    erf = np.copysign(one - series * np.exp(-z * z), x)
+    return np.asarray(0.5 * x * (one + erf), dtype=np.float32)
 
 
 def _stored(arrays: Mapping[str, Array], name: str) -> StoredRows:

@@ -19,9 +19,10 @@ ROUTER: Final = "router"
 BROAD: Final = "broad"
 _UNSUPPORTED: Final = "unsupported"
 # Names for one label that mean what the model was trained to call `unsupported`.
-_ALIASES: Final = frozenset(
-    "unsupported unsupportedclaim unsupportedspan notsupported hallucinated hallucination hallucinatedspan fabricated fabrication".split()
-)
+_ALIASES: Final = frozenset((
+    "unsupported", "unsupportedclaim", "unsupportedspan", "notsupported", "hallucinated", "hallucination", "hallucinatedspan", "fabricated",
+    "fabrication",
+))  # fmt: skip
 _TRAINED_KEYS: Final = ("pii", "halu", "toxic")
 
 
@@ -55,7 +56,7 @@ class Calibration:
     def is_personal(self, key: str, labels: Sequence[str]) -> bool:
         """The question for personal data, or one about some of its kinds."""
         kinds = self.raw.get("pii_types") or ()
-        return key == "pii" or bool(labels) and set(labels) <= set(kinds)
+        return key == "pii" or (bool(labels) and set(labels) <= set(kinds))
 
     def span_threshold(self, key: str, labels: Sequence[str], tokens: int, head: str) -> float:
         """`tokens`: of the whole part that is searched. For personal data it falls as the part grows."""
@@ -121,7 +122,7 @@ def is_alias(labels: Sequence[str]) -> bool:
 
 
 def read_calibration(folder: Path) -> Calibration:
-    """Raises ArtifactError (`invalid_package`, or those of the JSON reader)."""
+    """Raises PackageError (`invalid_package`, or those of the JSON reader)."""
     raw = read_json_object(folder / CALIBRATION)
     temperatures = raw.get("temperature")
     if not isinstance(temperatures, dict) or not all(_is_positive(value) for value in temperatures.values()):

@@ -86,8 +86,9 @@ def _parts(question: Question, state: State) -> tuple[tuple[Role, ...], Field | 
     field: Field | None = None
     for name in question.over if several else [question.over]:
         named = state.fields.get(name) if isinstance(name, str) else None
-        role = named.role if named is not None else name if name in state.parts else KEY_ROLES.get(name) if isinstance(name, str) else None
-        if role not in state.parts:
+        known: Any = name if name in state.parts else KEY_ROLES.get(name) if isinstance(name, str) else None
+        role: Role | None = known if named is None else named.role
+        if role is None or role not in state.parts:
             return ItemFailure("invalid_question", f"over names {str(name)[:80]!r}, which is no part of the state")
         roles.add(role)
         field = named

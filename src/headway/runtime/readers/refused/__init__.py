@@ -1,0 +1,1 @@
+"""Decision packages that are recognised by their files and not served."""

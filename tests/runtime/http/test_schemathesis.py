@@ -1,0 +1,81 @@
+"""Schemathesis against the API description, on a real worker process with tiny models of every surface."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from headway.runtime.decisions.label_logits.family import LabelLogitsFamily
+from headway.runtime.family import ModelFamily
+from headway.runtime.http.app import POSTS
+from headway.runtime.http.openapi import openapi
+from headway.runtime.tasks.family import TaskHeads
+from tests.runtime.worker_process import WorkerProcess, worker_process
+
+CASES = 200
+CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
+MODELS: dict[str, tuple[ModelFamily, str]] = {
+    "vectors": (TaskHeads(), "embedding-bert"),
+    "labels": (TaskHeads(), "sequence-bert"),
+    "pairs": (TaskHeads(), "rerank-bert"),
+    "answers": (LabelLogitsFamily(), "llama"),
+}
+called: Counter[str] = Counter()
+answered: Counter[str] = Counter()
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
+    folder = tmp_path_factory.mktemp("models")
+    for name, (family, variant) in MODELS.items():
+        (folder / name).mkdir()
+        family.write_fixture(folder / name, variant, seed=1)
+    with worker_process(folder, *(str(folder / name) for name in MODELS)) as running:
+        running.until_status("ready")
+        assert [card["id"] for card in running.client.get("/v1/models").json()["data"]] == [*MODELS]
+        yield running
+        assert running.health()["status"] == "ready"
+
+
+def described() -> dict[str, object]:
+    """The description with the names of these models, so that most bodies get past the choice of one."""
+    document = openapi()
+    schemas = {**document["components"]["schemas"], "ModelName": {"enum": [*MODELS, "nobody"]}}
+    return {**document, "components": {**document["components"], "schemas": schemas}}
+
+
+schema = schemathesis.openapi.from_dict(described())
+
+
+@pytest.mark.timeout(300)
+@schema.parametrize()
+@hypothesis.seed(20261129)
+@settings(
+    max_examples=CASES,
+    deadline=None,
+    database=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
+def test_no_operation_fails_or_answers_otherwise_than_told(case: schemathesis.Case, worker: WorkerProcess) -> None:
+    called[case.path] += 1
+    response = case.call(base_url=worker.url, timeout=20)
+    assert response.status_code != 503, response.text
+    answered[case.path] += response.status_code == 200
+    case.validate_response(response, checks=CHECKS)
+
+
+def test_each_body_was_tried_often_enough_and_some_were_good() -> None:
+    assert all(called[path] >= CASES for path in POSTS), called
+    assert all(answered[path] > 0 for path in ("/v1/embeddings", "/v1/classify", "/v1/rerank", "/v1/bundle")), answered

@@ -1,0 +1,64 @@
+"""Tiny task packages, written once for each test session, and loaded."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from headway.runtime.family import Placement
+from headway.runtime.loaded_model import LoadedModel, Surface
+from headway.runtime.package import Package
+from headway.runtime.plan import run_plan
+from headway.runtime.row import Row
+from headway.runtime.tasks.family import TaskHeads
+
+FAMILY = TaskHeads()
+SEED = 3
+
+
+def load(folder: Path, dtype: Literal["float32", "bfloat16"] = "float32", shared: bool = False, **options: Any) -> LoadedModel:
+    """As the loader does it: detected, described, loaded, and counted."""
+    package = Package(str(folder), folder)
+    assert FAMILY.detect(package)
+    spec = FAMILY.describe(package)
+    model = FAMILY.load(package, spec, Placement("cpu", dtype, shared, options), lambda done, total: None)
+    assert model.facts.parameters == spec.parameters
+    assert set(model.planners) == set(spec.surfaces)
+    return model
+
+
+class TaskModels:
+    """Folders and models by the name of their variant."""
+
+    def __init__(self, root: Path):
+        self._root = root
+        self.load = lru_cache(lambda variant: load(self.folder(variant)))
+
+    def folder(self, variant: str) -> Path:
+        folder = self._root / variant
+        if not folder.exists():
+            FAMILY.write_fixture(folder, variant, SEED)
+        return folder
+
+
+def answer(model: LoadedModel, surface: Surface, request: Any) -> dict[str, Any]:
+    """Every row in a forward pass of its own."""
+    return run_plan(model, model.planners[surface](request))
+
+
+def answer_together(model: LoadedModel, surface: Surface, request: Any, others: tuple[Row, ...] = ()) -> dict[str, Any]:
+    """All rows of a round, and `others` behind them, in one forward pass."""
+    plan = model.planners[surface](request)
+    rows = next(plan)
+    try:
+        while True:
+            rows = plan.send(model.forward([*rows, *others])[: len(rows)])
+    except StopIteration as done:
+        body: dict[str, Any] = done.value
+        return body
+
+
+def rows_of(model: LoadedModel, surface: Surface, request: Any) -> list[Row]:
+    """The rows of the first round."""
+    return list(next(model.planners[surface](request)))
