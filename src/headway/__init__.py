@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.host.openmp import bound_spinning
 from headway.host.primitive_cache import bound_primitive_caches
-
-__version__ = "0.1.0"
+from headway.version import __version__
 
 bound_spinning(os.environ)  # here, because it must come before anything imports torch
 bound_primitive_caches(os.environ)

@@ -115,6 +115,15 @@ def test_the_environment_gives_way_to_flags() -> None:
     assert config("a/b", "--offline").variables == {"HEADWAY_OFFLINE": "1"}
 
 
+def test_variables_that_change_nothing_draw_a_warning() -> None:
+    said: list[str] = []
+    environment = {"VLLM_SRUN_CPU_PROCESSES": "4", "VLLM_SRUN_API_KEYS": "secret", "VLLM_SRUN_DIR": "/x", "VLLM_SRUN_API_KEY": "k"}
+    srun_config(["a/b"], environment, said.append)
+    assert len(said) == 2
+    assert said[0] == "Unknown environment variable VLLM_SRUN_API_KEYS. Did you mean VLLM_SRUN_API_KEY?"
+    assert "VLLM_SRUN_CPU_PROCESSES has no effect: it was removed" in said[1]
+
+
 def test_nothing_heavy_is_imported_before_the_environment_is_set() -> None:
     code = "import sys, headway.cli.srun; print([m for m in ('torch', 'numpy', 'transformers') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

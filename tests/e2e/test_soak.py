@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import threading
@@ -46,6 +47,9 @@ class MemoryLog(threading.Thread):
 
     def largest(self, since: float, until: float) -> int:
         return max(rss for at, rss in self.samples if since <= at < until)
+
+    def usual(self, since: float, until: float) -> float:
+        return statistics.median(rss for at, rss in self.samples if since <= at < until)
 
 
 def alone(served: Served, prompt: str) -> str:
@@ -103,6 +107,7 @@ def test_two_minutes_of_everything(tmp_path: Path) -> None:
         memory.stop()
         print(f"{sum(soak.done.values())} calls {dict(soak.done)}")
         print(f"RSS {first / 2**20:.1f} MiB in the first minute, {second / 2**20:.1f} in the second, {last / 2**20:.1f} at the end")
+        print(f"medians {memory.usual(0, 60) / 2**20:.1f} and {memory.usual(60, SECONDS) / 2**20:.1f} MiB")
         assert soak.wrong == []
         assert min(soak.done.values()) >= 20, soak.done
         assert last <= GROWTH * first, [(round(at), rss >> 20) for at, rss in memory.samples[::10]]

@@ -76,7 +76,7 @@ def test_rotation_in_place(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["silu_gate", "gelu_tanh_gate"])
+@pytest.mark.parametrize("name", ["silu_gate", "gelu_tanh_gate", "gelu_gate"])
 def test_gates(dtype: torch.dtype, name: str) -> None:
     x = randn(7, 64, dtype=dtype) * 2
     torch.testing.assert_close(getattr(TORCH, name)(x), getattr(REFERENCE, name)(x), **TOLERANCE[dtype])
@@ -102,6 +102,8 @@ def test_linear(dtype: torch.dtype, rows: int, biased: bool) -> None:
     ours, reference = TORCH.pack_linear(weight, bias), REFERENCE.pack_linear(weight, bias)
     torch.testing.assert_close(ours(x), reference(x), **TOLERANCE[dtype])
     torch.testing.assert_close(ours.add_to(residual, x), reference.add_to(residual, x), **TOLERANCE[dtype])
+    for name in REFERENCE.activations:
+        torch.testing.assert_close(ours.activated(x, name), reference.activated(x, name), **TOLERANCE[dtype])
 
 
 def test_float16_keeps_the_plain_weight() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headway.errors import ConfigError, HeadwayError, PackageError, SelfCheckError
+from headway.runtime import verification
 from headway.runtime.device_thread import DeviceThread
 from headway.runtime.execution_settings import ExecutionSettings
 from headway.runtime.golden_reference import beside, write_reference
@@ -162,9 +163,17 @@ def test_a_damaged_package_is_final(world: World, toy: Callable[..., ModelEntry]
     assert world.failure(toy(files=["absent"])).reason == "missing_file"
 
 
-@pytest.mark.parametrize("name", [CARD, WEIGHTS])
-def test_recorded_digests_are_compared(name: str, world: World, toy: Callable[..., ModelEntry]) -> None:
+@pytest.mark.parametrize(
+    ("name", "small_bytes"),
+    [(CARD, 1 << 20), (WEIGHTS, 1), ("README.md", 1 << 20)],
+    ids=["a small file", "a large file", "a small file that is not loaded"],
+)
+def test_recorded_digests_are_compared(
+    name: str, small_bytes: int, world: World, toy: Callable[..., ModelEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
     entry = toy()
+    (Path(entry.model) / "README.md").write_text("x")
+    monkeypatch.setattr(verification, "SMALL_BYTES", small_bytes)
 
     def get(entry: ModelEntry, stores: Stores, progress: Any) -> Source:
         return Source(Package(entry.model, Path(entry.model)), {name: "0" * 64})

@@ -200,6 +200,22 @@ def test_what_is_late_when_it_comes_is_not_computed(device: DeviceThread) -> Non
     assert counted.late == 2
 
 
+def test_what_is_late_when_it_comes_does_not_wait_for_the_device(device: DeviceThread) -> None:
+    model = ArithmeticModel()
+    scheduler = Scheduler(model, ExecutionSettings(), device)
+
+    async def main() -> None:
+        model.gate.clear()
+        first = asyncio.ensure_future(ask(scheduler, model, "first"))
+        await entered(model)
+        assert await ask(scheduler, model, "late", deadline=time.perf_counter()) == ["deadline_exceeded"]
+        assert not first.done()
+        model.gate.set()
+        await first
+
+    run(main())
+
+
 def test_a_deadline_ends_the_rest_of_a_job_between_passes(device: DeviceThread) -> None:
     model = ArithmeticModel()
     scheduler = Scheduler(model, ExecutionSettings(max_num_seqs=1), device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -180,7 +181,5 @@ json_values = st.recursive(
 @given(st.dictionaries(st.sampled_from(["state", "questions", "states", "options", "input", "images", "model"]), json_values, max_size=5))
 def test_whatever_comes_is_read_or_refused(body: dict[str, Any]) -> None:
     for read_body in (read_decision_body, read_decision_batch, read_openai_decisions):
-        try:
+        with suppress(RequestError):
             read_body(body)
-        except RequestError as error:
-            assert error.message

@@ -8,6 +8,7 @@ from headway.cli.flag_help import effect, shown_default, shown_name, shown_span,
 from headway.cli.serve_config import ALL_FLAGS
 from headway.engine.flags_old import OLD_SPELLINGS
 from headway.flags.flag import Flag
+from headway.runtime.environment import OF_THE_ROUTER, READ, REMOVED
 from headway.runtime.flags import SRUN_FLAGS
 from headway.server.environment import KNOWN
 
@@ -31,7 +32,7 @@ entry of the models file win over both.
 
 
 def flag_docs(flags: Sequence[Flag] = ALL_FLAGS) -> str:
-    return "\n".join([_HEAD, *_built(flags), *_others(flags), *_old(), *_environment(), _SRUN_HEAD, *_built(SRUN_FLAGS)])
+    return "\n".join([_HEAD, *_built(flags), *_others(flags), *_old(), *_environment(), _SRUN_HEAD, *_built(SRUN_FLAGS), *_srun_environment()])
 
 
 def _built(flags: Sequence[Flag]) -> Iterator[str]:
@@ -77,6 +78,18 @@ def _environment() -> Iterator[str]:
     yield "| variable | effect |\n|---|---|"
     for name, known in KNOWN.items():
         yield f"| `{name}` | {known.effect}{': ' + known.note if known.note else ''} |"
+    yield ""
+
+
+def _srun_environment() -> Iterator[str]:
+    yield "## Environment variables of the model runtime\n\nUnknown `VLLM_SRUN_*` variables draw a warning with the nearest known name.\n"
+    yield "| variable | effect |\n|---|---|"
+    for name, effect_of in READ.items():
+        yield f"| `{name}` | {effect_of} |"
+    for name in sorted(OF_THE_ROUTER):
+        yield f"| `{name}` | read by the router |"
+    for name, why in REMOVED.items():
+        yield f"| `{name}` | none: {why} |"
     yield ""
 
 

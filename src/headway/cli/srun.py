@@ -23,6 +23,7 @@ _COMMANDS = {
     "devices": ("headway.cli.srun_about:devices_command", "List the devices of this machine, as JSON."),
     "fixture": ("headway.cli.srun_fixture:fixture_command", "Write a tiny package with random weights."),
     "golden": ("headway.cli.srun_golden:golden_group", "Record the answers of a model, or compare with the record."),
+    "evaluate": ("headway.cli.srun_evaluate:evaluate_command", "Ask a decision model the packaged labelled questions."),
     "calibrate": ("headway.cli.srun_calibrate:calibrate_command", "Calibrate a model on labelled examples."),
 }
 

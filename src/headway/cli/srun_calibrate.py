@@ -55,6 +55,8 @@ def calibrate_command(
 def _print(done: Calibrated) -> None:
     report = done.report
     click.echo("temperatures: " + ", ".join(f"{key} {value:.3g}" for key, value in report.temperatures.items()))
+    if report.at_bounds:
+        click.echo(f"at the limit of what is fitted: {', '.join(report.at_bounds)}; give more examples, or harder ones")
     if report.unfitted:
         click.echo("too few examples for: " + ", ".join(f"{key} ({count})" for key, count in report.unfitted.items()))
     for reason, count in done.skipped.items():

@@ -11,6 +11,7 @@ from headway.cli.flag_index import FlagIndex
 from headway.cli.parse import Parsed, Warn, parse_words
 from headway.errors import ArtifactError, ConfigError
 from headway.runtime.default_models import DEFAULT_MODELS
+from headway.runtime.environment import strange_variables
 from headway.runtime.flags import SRUN_FLAGS
 from headway.runtime.model_entry import ModelEntry
 from headway.runtime.models_file import PROFILE_REMOVED, read_models_file
@@ -42,6 +43,8 @@ def srun_config(words: Sequence[str], environment: Mapping[str, str], warn: Warn
     names = {each.name for each in dataclasses.fields(WorkerSettings)}
     given = {name.replace("-", "_"): value for name, value in parsed.values.items()}
     settings = WorkerSettings(**{**_from_environment(environment), **{k: v for k, v in given.items() if k in names}})
+    for sentence in strange_variables(environment):
+        warn(sentence)
     entries = _entries(parsed)
     _check_plugins(entries)
     return SrunConfig(entries, settings, _variables(settings, environment))

@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 from collections.abc import Callable
-from typing import Protocol
 
 from headway.errors import HeadwayError
 
@@ -19,16 +18,35 @@ _POLL_SECONDS = 0.02
 _ECHO_SECONDS = 1.0  # a signal to the whole process group comes twice when a supervisor passes it on as well
 
 
-class Ending(Protocol):
-    """What `drain` asks of an application. `load` counts requests in flight."""
+class Ending:
+    """How far an application is with its end. Lives on one event loop; `load` counts API requests in flight."""
 
-    load: int
+    def __init__(self) -> None:
+        self.load = 0
+        self.is_closing = False
+        self._closing: asyncio.Future[None] | None = None
+
+    @property
+    def closing(self) -> asyncio.Future[None]:
+        """Done when requests in flight must end."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_future()
+        return self._closing
+
+    def require_open(self) -> None:
+        """Raises the error of a server that shuts down."""
+        if self.is_closing:
+            raise shutting_down()
 
     def refuse_new(self) -> None:
-        """From now on every request is answered with 503."""
+        """From now on every API request is answered with 503."""
+        self.is_closing = True
 
     def end_all(self) -> None:
         """End the requests in flight with an error that says why."""
+        self.is_closing = True
+        if not self.closing.done():
+            self.closing.set_result(None)
 
 
 def shutting_down() -> HeadwayError:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import torch
 
-from headway import __version__
 from headway.artifacts.bounded_json import read_json_object
 from headway.errors import ConfigError, RequestError
 from headway.host.instruction_set import instruction_set
@@ -23,6 +22,7 @@ from headway.runtime.kernel_choices import unapplied
 from headway.runtime.loaded_model import SURFACES, Surface
 from headway.runtime.one_model import OneModel
 from headway.runtime.served_model import GoldenResult
+from headway.version import __version__
 from headway.wire.classify import parse_classify
 from headway.wire.decision_body import read_decision_body
 from headway.wire.embeddings import parse_embeddings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from fastapi import Request
 from headway import __version__
 from headway.artifacts.template_source import template_text
 from headway.errors import EngineDeadError, LoadingError, NotFoundError
-from headway.http.shutdown import shutting_down
+from headway.http.shutdown import Ending
 from headway.server.engine_port import EnginePort, MetricsPort
 from headway.server.progress import ProgressWatch
 from headway.server.settings import ServerSettings
@@ -21,23 +20,21 @@ from headway.server.token_pieces import TokenPieces
 from headway.wire.limits import BodyLimits
 
 
-class ServerState:
-    """Lives on one event loop. `load` counts API requests in flight."""
+class ServerState(Ending):
+    """Lives on one event loop."""
 
     def __init__(self, engine: EnginePort, settings: ServerSettings, metrics: MetricsPort):
+        super().__init__()
         self.engine = engine
         self.settings = settings
         self.metrics = metrics
         self.created = int(time.time())
-        self.load = 0
         self.progress = ProgressWatch(settings.health_stall_seconds)
         self.names: tuple[str, ...] = engine.config.served_model_name or (engine.config.model,)
         self.limits = BodyLimits(settings.max_request_bytes, settings.max_json_depth)
         self.chat_template = template_text(settings.chat_template)
         self.fingerprint = fingerprint(settings.fingerprint_mode, engine)
         self._pieces: TokenPieces | None = None
-        self._closing: asyncio.Future[None] | None = None
-        self.is_closing = False
 
     @property
     def pieces(self) -> TokenPieces:
@@ -46,27 +43,9 @@ class ServerState:
             self._pieces = TokenPieces(self.engine.tokenizer)
         return self._pieces
 
-    @property
-    def closing(self) -> asyncio.Future[None]:
-        """Done when requests in flight must end."""
-        if self._closing is None:
-            self._closing = asyncio.get_running_loop().create_future()
-        return self._closing
-
-    def refuse_new(self) -> None:
-        """From now on every API request is answered with 503."""
-        self.is_closing = True
-
-    def end_all(self) -> None:
-        """End the requests in flight with an error that says why."""
-        self.is_closing = True
-        if not self.closing.done():
-            self.closing.set_result(None)
-
     def require_ready(self) -> None:
         """Raises LoadingError, EngineDeadError, or the error of a server that shuts down."""
-        if self.is_closing:
-            raise shutting_down()
+        self.require_open()
         status = self.engine.status
         if status.stage == "ready":
             return

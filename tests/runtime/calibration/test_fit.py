@@ -36,6 +36,13 @@ def test_buckets_with_too_few_examples_are_named(report: FitReport) -> None:
     assert calibration.temperature("span", 4) is None
 
 
+def test_temperatures_at_their_bounds_are_named(report: FitReport) -> None:
+    assert report.at_bounds == ()
+    sure = [ScoredExample("noul", 2, np.array([0.0, 3.0]), 1, share) for share in np.linspace(0, 0.999, 200)]
+    found = fit_all(sure, PlantedModel().reader.temperature, FitSettings())
+    assert (found.at_bounds, found.temperatures["noul"]) == (("noul",), pytest.approx(fit.LEAST))
+
+
 def test_what_is_held_out_is_better_calibrated_after_than_before(report: FitReport) -> None:
     for each in report.types:
         assert each.before is not None

@@ -67,6 +67,21 @@ def test_a_full_queue(held: tuple[ArithmeticModel, LiveWorker]) -> None:
     assert worker.post(EMBEDDINGS, {"input": "c"}).status_code == 200
 
 
+def test_bodies_of_many_clients_at_once_are_bounded(held: tuple[ArithmeticModel, LiveWorker]) -> None:
+    model, worker = held
+    worker.state.bodies.limit = 1000
+    large = Asked(worker, {"input": "x" * 900})
+    worker.until(lambda: worker.unanswered() == 1)
+    refused = worker.post(EMBEDDINGS, {"input": "y" * 200})
+    assert error(refused) == (429, "overloaded")
+    chunked = worker.client.post(EMBEDDINGS, content=iter([b'{"input": "z"}']), headers={"content-type": "application/json"})
+    assert error(chunked) == (429, "overloaded")  # its size is unknown: it might be the largest
+    model.gate.set()
+    assert large.wait().status_code == 200
+    worker.until(lambda: worker.state.bodies.held == 0)
+    assert worker.post(EMBEDDINGS, {"input": "y" * 3000}).status_code == 200  # too large a one comes in alone
+
+
 def test_a_client_that_leaves_during_a_pass_and_one_that_leaves_the_queue(held: tuple[ArithmeticModel, LiveWorker]) -> None:
     model, worker = held
     running = Asked(worker, {"input": "running"}, timeout=0.3)

@@ -18,6 +18,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"adapter_config.json": {}, "schema_config.json": {"task": "schema_candidate_classification_v2"}}, "is a Bespoke Nimble package"),
     ({"joint_head_config.json": {"heads": 4}, "joint_head.safetensors": {}, "config.json": {}}, "is a Clef package"),
     ({"adapter_config.json": {}, "lev_release.json": {}}, "is a Lev package"),
+    ({"decision_config.json": {"codes": ["A"]}, "readout.safetensors": {}, "config.json": {}}, "is a pplx-decider package"),
     ({"calibration.json": {"T": 1.0}, "config.json": {"model_type": "lfm2_vl"}}, "layout not published: .*Liquid d1"),
 ]
 

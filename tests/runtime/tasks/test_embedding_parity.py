@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -110,3 +113,15 @@ def test_token_ids_read_as_their_text(task_models: TaskModels) -> None:
         by_text = answer(model, "embeddings", EmbeddingsRequest(tuple(Text(text) for text in TEXTS)))
         by_ids = answer(model, "embeddings", EmbeddingsRequest(tuple(TokenIds(each) for each in ids)))
         assert by_ids["data"] == by_text["data"]
+
+
+@pytest.mark.parametrize("variant", ["embedding-roberta", "embedding-xlm-roberta", "embedding-qwen3"])
+def test_texts_are_lowered_if_the_package_says_so(task_models: TaskModels, tmp_path: Path, variant: str) -> None:
+    folder = tmp_path / "package"
+    shutil.copytree(task_models.folder(variant), folder)
+    path = folder / "sentence_bert_config.json"
+    path.write_text(path.read_text().replace('"do_lower_case": false', '"do_lower_case": true'))
+    expected = SentenceTransformer(str(folder), device="cpu").encode(list(TEXTS))
+    request = EmbeddingsRequest(tuple(Text(text) for text in TEXTS))
+    assert cosines(vectors(answer(load(folder), "embeddings", request)), expected).min() >= 0.99999
+    assert cosines(vectors(answer(task_models.load(variant), "embeddings", request)), expected).min() < 0.999

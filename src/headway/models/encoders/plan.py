@@ -12,6 +12,7 @@ from headway.artifacts.card import ModelCard
 from headway.errors import ArtifactError, NotBuiltError
 from headway.kernels.huge_pages import use_huge_pages
 from headway.kernels.interface import Kernels
+from headway.kernels.invariant_backend import INVARIANT
 from headway.models.checkpoint_tensors import refuse_missing, refuse_shapes
 from headway.models.encoders.architecture import EncoderArchitecture
 from headway.models.encoders.encoder import Encoder
@@ -85,6 +86,11 @@ class NativeEncoderPlan:
         return tuple(name for name in self.card.tensors if name not in taken)
 
     def load(self, dtype: torch.dtype, kernels: Kernels, progress: Progress) -> Encoder:
+        """Raises NotBuiltError for batch invariance of disentangled attention, which runs rows of one length together."""
+        if kernels is INVARIANT and self.config.disentangled is not None:
+            raise NotBuiltError(
+                f"batch invariance of {self.card.model_type}", param="batch_invariant", fix="Leave it out, or use another architecture."
+            )
         encoder = NativeEncoder(self.config, dtype, kernels)
         with WeightReader(self.card) as reader:
             fill(encoder, self.card.tensors, self.weights, reader.read_into, progress, head=False)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway import __version__
 from headway.artifacts.resumable_download import file_sha256
 from headway.errors import ConfigError
 from headway.runtime.calibration.labelled import LabelledState
@@ -17,6 +16,7 @@ from headway.runtime.calibration.scoring import score_examples
 from headway.runtime.calibration.store import beside, cached, place_for, write_calibration
 from headway.runtime.decisions.planner import DecisionsPlanner
 from headway.runtime.one_model import OneModel
+from headway.version import __version__
 
 
 @dataclass(frozen=True, slots=True)

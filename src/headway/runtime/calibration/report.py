@@ -14,6 +14,8 @@ from headway.errors import ConfigError
 from headway.runtime.calibration.buckets import BUCKETS, bucket_key
 from headway.runtime.calibration.calibration import Calibration, Threshold
 from headway.runtime.calibration.fit import (
+    LEAST,
+    MOST,
     Bin,
     above,
     expected_calibration_error,
@@ -29,6 +31,7 @@ from headway.runtime.decisions.question import QuestionType
 from headway.runtime.decisions.reader import FloatArray
 
 TYPES: Final[tuple[QuestionType, ...]] = ("choice", "noul", "score", "set")
+_NEAR: Final = 1.001
 TemperatureOf = Callable[[QuestionType, int], float]
 
 
@@ -82,9 +85,11 @@ class TypeReport:
 
 @dataclass(frozen=True, slots=True)
 class FitReport:
-    """`temperatures` by type and by bucket; `unfitted`: buckets with some examples, but too few, and how many."""
+    """`temperatures` by type and by bucket; `at_bounds`: those that had to be cut, so that the data says little about them;
+    `unfitted`: buckets with some examples, but too few, and how many."""
 
     temperatures: Mapping[str, float]
+    at_bounds: tuple[str, ...]
     unfitted: Mapping[str, int]
     types: tuple[TypeReport, ...]
 
@@ -119,7 +124,8 @@ def fit_all(examples: Sequence[ScoredExample], packaged: TemperatureOf, settings
         return fresh.temperature(kind, options) or packaged(kind, options)
 
     types = [kind for kind in TYPES if any(each.kind == kind for each in examples)]
-    return FitReport(temperatures, unfitted, tuple(_type(kind, fitting, held_out, packaged, applied, settings) for kind in types))
+    at_bounds = tuple(key for key, value in temperatures.items() if not LEAST * _NEAR < value < MOST / _NEAR)
+    return FitReport(temperatures, at_bounds, unfitted, tuple(_type(kind, fitting, held_out, packaged, applied, settings) for kind in types))
 
 
 def _temperatures(fitting: Sequence[ScoredExample], least: int) -> tuple[dict[str, float], dict[str, int]]:

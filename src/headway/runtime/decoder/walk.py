@@ -4,6 +4,10 @@ A step is one ForwardBatch of at most `step_tokens` new tokens. Rows go one afte
 left of a step goes on in the next. Full blocks are offered to later rows as soon as they are planned: also within one
 step, since a layer stores the keys and values of the whole batch before it attends. So the state that many questions
 share is computed by the first of them, and each other one computes its own tokens and at most a block of shared ones.
+
+There is no least amount of sharing within a pass, since one block between two rows already pays: two rows of 36 tokens of which 16
+are shared took 157 against 187 ms (float32) and 127 against 130 ms (bfloat16), ten rows with 64 shared tokens of 84 took 665 against
+2,048 and 365 against 1,042 ms (CPU time of one EPYC core, SmolLM2 135M). Hashing costs a few microseconds a row.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import Any
 from headway.runtime.http.health import API_VERSION
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.model_facts import HeadFacts
+from headway.runtime.quality.record import quality_notes, readout_of
 from headway.runtime.served_model import Running, ServedModel, ServedModels
 
 _OWNER = "headway"
@@ -64,9 +65,17 @@ def _loaded(running: Running) -> dict[str, Any]:
         "limits": facts.limits, "licence": identity.licence, "parameters": facts.parameters, "dtype": facts.dtype,
         "engine": placed.engine, "accelerator": placed.accelerator, "accelerator_validated": placed.accelerator_validated,
         "device": placed.device, "enable_shared_context": settings.enable_shared_context,
-        "batch_window_ms": settings.batch_window_ms, "max_num_seqs": settings.max_num_seqs, "notes": list(facts.notes),
+        "batch_window_ms": settings.batch_window_ms, "max_num_seqs": settings.max_num_seqs, "notes": _notes(running),
         "architecture": {"output_modalities": _outputs(running.model)}, **facts.extra,
     }  # fmt: skip
+
+
+def _notes(running: Running) -> list[str]:
+    """What a user should know: of the family, and for models that decide how good they are."""
+    facts = running.model.facts
+    if "decisions" not in running.model.planners:
+        return list(facts.notes)
+    return [*facts.notes, *quality_notes(running.identity.model_sha256, readout_of(running.family, facts))]
 
 
 def _head(head: HeadFacts) -> dict[str, Any]:
@@ -87,5 +96,5 @@ def _description(model: ServedModel) -> str:
     if running is None:
         return f"{model.name}: {model.readiness.state}"
     surfaces = ", ".join(running.surfaces)
-    notes = " ".join(running.model.facts.notes)
+    notes = " ".join(_notes(running))
     return f"{running.family} model for {surfaces}." + (f" {notes}" if notes else "")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from headway import __version__
+from headway.version import __version__
 
 _JSON = "application/json"
 _POST_ERRORS = (400, 401, 404, 408, 413, 415, 422, 429, 500, 503)

@@ -53,9 +53,11 @@ async def respond(state: WorkerState, route: PostRoute, headers: Mapping[bytes, 
     try:
         try:
             state.require_open()
-            fields, size = await read_object(state, headers, receive, route.max_bytes)
-            phases.parse = time.perf_counter() - phases.began
-            body = await _watched(state, receive, route.work(state, fields, size, phases))
+            announced = headers.get(b"content-length", b"").decode("latin-1")
+            with state.bodies.room_for(announced, state.limits_for(route.max_bytes).max_bytes):
+                fields, size = await read_object(state, headers, receive, route.max_bytes)
+                phases.parse = time.perf_counter() - phases.began
+                body = await _watched(state, receive, route.work(state, fields, size, phases))
             began = time.perf_counter()
             answer = Answer(200, dumps(body))
             phases.serialize = time.perf_counter() - began

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from headway.http.shutdown import shutting_down
+from headway.http.shutdown import Ending
+from headway.runtime.http.body_memory import BodyMemory
 from headway.runtime.http.metrics import WorkerMetrics
 from headway.runtime.observer import ExecutionObserver
 from headway.runtime.served_model import ServedModels
@@ -19,28 +20,20 @@ T = TypeVar("T")
 _PLANNING_THREADS = 2
 
 
-class WorkerState:
-    """Lives on one event loop. `load` counts POST requests in flight. `plan_elsewhere` runs work off the event loop."""
+class WorkerState(Ending):
+    """Lives on one event loop. `plan_elsewhere` runs work off it."""
 
     def __init__(self, models: ServedModels, settings: WorkerSettings):
+        super().__init__()
         self.models = models
         self.settings = settings
         self.http = settings.http()
         self.metrics = WorkerMetrics()
         self.limits = BodyLimits(self.http.max_request_bytes, self.http.max_json_depth)
+        self.bodies = BodyMemory(self.http.max_request_bytes)
         self.started = time.time()
-        self.load = 0
-        self.is_closing = False
-        self._closing: asyncio.Future[None] | None = None
         self._pool = ThreadPoolExecutor(_PLANNING_THREADS, thread_name_prefix="planning")
         self.metrics.watch(models)
-
-    @property
-    def closing(self) -> asyncio.Future[None]:
-        """Done when requests in flight must end."""
-        if self._closing is None:
-            self._closing = asyncio.get_running_loop().create_future()
-        return self._closing
 
     def observer(self, name: str) -> ExecutionObserver:
         """What the scheduler of the model of that name reports to."""
@@ -50,20 +43,6 @@ class WorkerState:
         """Limits of a route that takes `max_bytes` unless the operator has set a limit."""
         is_default = self.settings.max_request_bytes == WorkerSettings.__dataclass_fields__["max_request_bytes"].default
         return BodyLimits(max_bytes, self.limits.max_depth) if max_bytes is not None and is_default else self.limits
-
-    def require_open(self) -> None:
-        if self.is_closing:
-            raise shutting_down()
-
-    def refuse_new(self) -> None:
-        """From now on every POST is answered with 503."""
-        self.is_closing = True
-
-    def end_all(self) -> None:
-        """End the requests in flight with an error that says why."""
-        self.is_closing = True
-        if not self.closing.done():
-            self.closing.set_result(None)
 
     async def plan_elsewhere(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)

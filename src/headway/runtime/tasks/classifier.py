@@ -19,6 +19,7 @@ from headway.runtime.tasks.entailment_reader import EntailmentReader, entailment
 from headway.runtime.tasks.grounded_head import GroundedHead
 from headway.runtime.tasks.head import Head, load_head
 from headway.runtime.tasks.labels import labels_of
+from headway.runtime.tasks.limits import MAX_DOCUMENTS, MAX_INPUTS
 from headway.runtime.tasks.loaded_parts import LoadedParts, Progress, load_parts
 from headway.runtime.tasks.long_input import DEFAULT_SCAN, HeadLimits, default_window
 from headway.runtime.tasks.options import max_scan_tokens, word_strategy
@@ -29,8 +30,6 @@ from headway.runtime.tasks.task_package import TaskPackage
 from headway.runtime.tasks.token_head import TokenHead
 
 HEAD_NAME: Final = "default"
-MAX_INPUTS: Final = 2048
-MAX_DOCUMENTS: Final = 1024
 
 
 def classifier_surfaces(found: TaskPackage) -> tuple[Surface, ...]:
@@ -49,6 +48,8 @@ def load_classifier(found: TaskPackage, placement: Placement, progress: Progress
     point = found.package.json(operating_point.FILE)
     _check_point(found, point)
     parts = load_parts(found, placement, progress)
+    if surfaces != ("classify",):
+        _ = parts.text.pair  # a tokenizer without a template for pairs is refused now, not at the first request
     assert found.head is not None
     with WeightReader(found.plan.card) as reader:
         head = load_head(reader, found.plan.card.tensors, found.head, found.plan.prefix, found.config)

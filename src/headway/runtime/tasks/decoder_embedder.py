@@ -22,13 +22,13 @@ from headway.runtime.model_facts import ModelFacts
 from headway.runtime.package import Package
 from headway.runtime.row import ItemFailure, Outcome, Row
 from headway.runtime.tasks.embeddings import READOUT, EmbeddingsPlanner, embedding_facts
-from headway.runtime.tasks.limits import input_limit
+from headway.runtime.tasks.limits import MAX_INPUTS, input_limit
+from headway.runtime.tasks.lower_case import apply_lower_case
 from headway.runtime.tasks.sentence_layout import MODULES, SentenceLayout, layout_files, read_sentence_layout
 from headway.runtime.tasks.sequence_text import SequenceText
 from headway.runtime.tasks.task_package import loaded_files
 
 _UNSTATED: Final = 2048  # tokens, for configs that state no context
-MAX_INPUTS: Final = 2048
 
 
 def is_decoder(package: Package) -> bool:
@@ -55,7 +55,9 @@ def load_decoder(package: Package, spec: ModelSpec, placement: Placement, progre
     trunk = load_backbone(
         card, placement.dtype, share=placement.enable_shared_context, max_tokens=spec.max_input_tokens, progress=progress
     )
-    text = SequenceText(load_tokenizer(card), trunk.max_tokens, token_types=False)
+    tokenizer = load_tokenizer(card)
+    apply_lower_case(tokenizer, package)
+    text = SequenceText(tokenizer, trunk.max_tokens, token_types=False)
     facts = ModelFacts(
         spec.parameters, placement.dtype, {"max_input_tokens": trunk.max_tokens, "max_inputs": MAX_INPUTS}, embedding=embedding_facts(layout)
     )

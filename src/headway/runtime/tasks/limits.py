@@ -6,6 +6,8 @@ from typing import Final
 
 from headway.runtime.package import Package
 
+MAX_INPUTS: Final = 2048  # texts of one request
+MAX_DOCUMENTS: Final = 1024
 _NO_LIMIT: Final = 1_000_000  # tokenizers without one state 10^30
 
 

@@ -14,6 +14,7 @@ from headway.runtime.family import Placement
 from headway.runtime.loaded_model import Planner, Surface
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.tasks.backbones import tells_texts_apart
+from headway.runtime.tasks.lower_case import apply_lower_case
 from headway.runtime.tasks.readouts import Readout
 from headway.runtime.tasks.sequence_text import SequenceText
 from headway.runtime.tasks.task_model import TaskModel
@@ -46,6 +47,8 @@ class LoadedParts:
 def load_parts(found: TaskPackage, placement: Placement, progress: Progress) -> LoadedParts:
     """Raises what `load_planned_encoder` and `load_tokenizer` raise."""
     tokenizer = load_tokenizer(found.plan.card)
+    if found.task == "embedding":
+        apply_lower_case(tokenizer, found.package)
     text = SequenceText(tokenizer, found.limit, tells_texts_apart(found.config))
     encoder = load_planned_encoder(found.plan, DTYPES[placement.dtype], progress=progress)
     return LoadedParts(found, encoder, text, placement.options, placement.dtype)

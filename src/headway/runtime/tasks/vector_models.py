@@ -5,8 +5,8 @@ from __future__ import annotations
 from headway.runtime.family import Placement
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.model_facts import ModelFacts
-from headway.runtime.tasks.classifier import MAX_DOCUMENTS, MAX_INPUTS
 from headway.runtime.tasks.embeddings import READOUT, EmbeddingsPlanner, embedding_facts
+from headway.runtime.tasks.limits import MAX_DOCUMENTS, MAX_INPUTS
 from headway.runtime.tasks.loaded_parts import Progress, load_parts
 from headway.runtime.tasks.options import pair_scorer, pair_scorers, served_layers
 from headway.runtime.tasks.readouts import logits_readout, pooled_readout
@@ -37,6 +37,7 @@ def load_relevance(found: TaskPackage, placement: Placement, progress: Progress)
         pair_scorer(placement.options), pair_scorers(placement.options),
     )  # fmt: skip
     parts = load_parts(found, placement, progress)
+    _ = parts.text.pair  # a tokenizer without a template for pairs is refused now, not at the first request
     heads = exit_heads(scorers, trained)
     readouts = {scorer_name(each): logits_readout(heads[scorer_name(each)], "cls", each.dimension) for each in trained.exits}
     facts = ModelFacts(found.parameters, placement.dtype, {"max_input_tokens": parts.text.limit, "max_inputs": MAX_DOCUMENTS}, rerank=trained)

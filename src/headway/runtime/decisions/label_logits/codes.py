@@ -1,4 +1,4 @@
-"""The alphabet of a model: short codes that are one token each, right where the reply begins."""
+"""The labels of a model: short codes that are one token each, right where the reply begins; or first tokens of names."""
 
 from __future__ import annotations
 
@@ -34,6 +34,18 @@ def digit_codes(encode: Encode, before: str, lead: str) -> tuple[Code, ...]:
 def word_codes(encode: Encode, before: str, lead: str, words: Sequence[str]) -> tuple[Code, ...]:
     """Those of `words` that are one token."""
     return _one_token_each(encode, before, lead, iter(words), len(words))
+
+
+def first_tokens(encode: Encode, before: str, lead: str, texts: Sequence[str]) -> tuple[Code, ...] | None:
+    """The first token of each text as a reply; None when two texts begin alike, or one changes how `before` is tokenized."""
+    start = list(encode(before))
+    found: dict[int, str] = {}
+    for text in texts:
+        ids = list(encode(before + lead + text))
+        if len(ids) <= len(start) or ids[: len(start)] != start or ids[len(start)] in found:
+            return None
+        found[ids[len(start)]] = text
+    return tuple(Code(text, token_id) for token_id, text in found.items())
 
 
 def _candidates() -> Iterator[str]:

@@ -24,7 +24,9 @@ from headway.runtime.package import Package
 from headway.runtime.readers.decision_limits import decision_limits
 
 _UNSTATED_CONTEXT: Final = 2048
-_SMALL: Final = 1_000_000_000  # parameters up to which float32 is the better choice: answers then hardly depend on the batch
+# Parameters up to which float32 is the better choice, since answers then hardly depend on the batch, and up to which a model
+# goes on with words better than it follows instructions about codes.
+_SMALL: Final = 1_000_000_000
 _OTHER_FAMILIES: Final = (
     "decision_config.json", "modules.json", "adapter_config.json", "MODEL_MANIFEST.json", "joint_head_config.json", "head.safetensors", "head.pt",
 )  # fmt: skip
@@ -38,7 +40,7 @@ class LabelLogitsFamily(ModelFamily):
     name: ClassVar[str] = "label_logits"
     surfaces: ClassVar[tuple[Surface, ...]] = ("decisions",)
     shares_context: ClassVar[bool] = True
-    option_names: ClassVar[frozenset[str]] = frozenset({"rotations", "comfortable_options", "max_input_tokens"})
+    option_names: ClassVar[frozenset[str]] = frozenset({"rotations", "comfortable_options", "labels", "max_input_tokens"})
 
     def detect(self, package: Package) -> bool:
         if any(package.has(name) for name in _OTHER_FAMILIES) or "decision_format" in package.config:
@@ -62,7 +64,7 @@ class LabelLogitsFamily(ModelFamily):
 
     def load(self, package: Package, spec: ModelSpec, placement: Placement, progress: Callable[[int, int], None]) -> LoadedModel:
         card = card_of_path(package.path, package.reference, revision=package.revision, licence=package.licence)
-        options, limit = _options(placement.options)
+        options, limit = _options(placement.options, card.parameters)
         tokenizer = load_tokenizer(card)
         trunk = load_trunk(
             card, placement.dtype, share=placement.enable_shared_context, max_tokens=limit, known_tokens=tokenizer.vocab_size, progress=progress
@@ -70,8 +72,8 @@ class LabelLogitsFamily(ModelFamily):
         reader = LabelLogitsReader(tokenizer, trunk.max_tokens, options)
         facts = ModelFacts(
             spec.parameters, placement.dtype, decision_limits(trunk.max_tokens), question_types=tuple(sorted(reader.question_types)),
-            notes=_notes(card, reader),
-            extra={"label_codes": len(reader.alphabet.options), "comfortable_options": reader.comfortable_options, "rotations": options.rotations},
+            notes=_notes(card, options),
+            extra={"label_codes": len(reader.alphabet.options), "comfortable_options": reader.comfortable_options, "rotations": options.rotations, "labels": options.labels},
         )  # fmt: skip
         return LabelLogitsModel(facts, reader, trunk, tokenizer, [code.token_id for code in reader.alphabet.options[:4]])
 
@@ -95,15 +97,16 @@ def _is_gguf_language_model(package: Package) -> bool:
     return kind in GGUF_ARCHITECTURES and f"{kind}.decision.type" not in metadata
 
 
-def _options(given: Mapping[str, Any]) -> tuple[LabelLogitsOptions, int | None]:
+def _options(given: Mapping[str, Any], parameters: int) -> tuple[LabelLogitsOptions, int | None]:
     """The reader's options, and the longest prompt. Raises ConfigError (`invalid_option`)."""
     rotations = _whole(given, "rotations", 1, 16)
     comfortable = _whole(given, "comfortable_options", 2, 255)
+    labels = given.get("labels", "words" if parameters <= _SMALL else "codes")
+    if labels not in ("codes", "words"):
+        raise ConfigError(f"the option labels must be codes or words, got {labels!r:.60}", reason="invalid_option", param="labels")
     defaults = LabelLogitsOptions()
-    return (
-        LabelLogitsOptions(rotations or defaults.rotations, comfortable or defaults.comfortable_options),
-        _whole(given, "max_input_tokens", 64, 1 << 24),
-    )
+    options = LabelLogitsOptions(rotations or defaults.rotations, comfortable or defaults.comfortable_options, labels)
+    return options, _whole(given, "max_input_tokens", 64, 1 << 24)
 
 
 def _whole(given: Mapping[str, Any], name: str, low: int, high: int) -> int | None:
@@ -115,7 +118,9 @@ def _whole(given: Mapping[str, Any], name: str, low: int, high: int) -> int | No
     return value
 
 
-def _notes(card: ModelCard, reader: LabelLogitsReader) -> tuple[str, ...]:
+def _notes(card: ModelCard, options: LabelLogitsOptions) -> tuple[str, ...]:
+    if options.labels == "words":
+        return ("choices are answered with the names of options; their descriptions are not read (option labels: codes changes that)",)
     if card.chat_template:
         return ()
     return ("no chat template: questions are put as plain text, which suits models that were not tuned for chats",)

@@ -47,6 +47,11 @@ def frame_of(tokenizer: Tokenizer) -> Frame:
     return Frame(before, after, "", False)
 
 
+def completion_frame(tokenizer: Tokenizer) -> Frame:
+    """For models that continue texts better than they follow instructions: no chat, the answer follows `Answer:`."""
+    return Frame("", "\nAnswer:", " ", tokenizer.adds_bos)
+
+
 def _rendered(tokenizer: Tokenizer, template: str, chat: Sequence[dict[str, Any]]) -> str:
     return render_chat_template(template, chat, special_tokens=tokenizer.special_tokens, variables={"enable_thinking": False})
 

@@ -35,6 +35,11 @@ def _is_nimble(package: Package) -> bool:
     return (package.json("schema_config.json") or {}).get("task") == _NIMBLE_TASK
 
 
+def _is_pplx(package: Package) -> bool:
+    """Decision 3.0 has the same files, and names its format."""
+    return "format_id" not in (package.json("decision_config.json") or {})
+
+
 def _is_liquid(package: Package) -> bool:
     return str(package.config.get("model_type", "")).startswith(("lfm2", "lfm3"))
 
@@ -46,6 +51,8 @@ LAYOUTS: Final = (
            instead="Its joint head over all questions of a request is not built."),
     Layout("Lev", ("adapter_config.json", "lev_release.json"), _always,
            instead="Merge the adapter into its base and convert it to GGUF: kind lev is served on the architectures that are."),
+    Layout("pplx-decider", ("decision_config.json", "readout.safetensors"), _is_pplx,
+           instead="Its prompt is not built; Decision 3.0 packages, which have the same readout, are served."),
     Layout("Liquid d1", ("calibration.json",), _is_liquid, missing="how prompts and readout rows of LFM2 and LFM3 are laid out"),
 )  # fmt: skip
 
