@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import statistics
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -132,3 +134,20 @@ def alternate(
             reading.disturbed += foreign > foreign_limit
             reading.thrown_away += len(taken) - 1
     return readings
+
+
+def add_reading_options(parser: argparse.ArgumentParser) -> None:
+    """Flags that benchmarks have in common: how often and how undisturbed they measure."""
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--foreign-limit", type=float, default=3.0, help="percent of the cores that others may take in a reading")
+    parser.add_argument("--tries", type=int, default=3, help="readings that may be thrown away because of them")
+    parser.add_argument("--calm", type=float, default=10.0, help="seconds to wait at most for quiet cores before a reading")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when a goal is missed")
+    parser.add_argument("--verbose", action="store_true", help="print every reading")
+
+
+def reading_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Arguments of `alternate` from those flags."""
+    say = print if args.verbose else lambda line: None
+    return {"foreign_limit": args.foreign_limit / 100, "tries": args.tries, "calm": args.calm, "say": say}

@@ -31,7 +31,7 @@ bound_spinning(os.environ)  # before torch is imported
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from quiet import alternate  # noqa: E402
+from quiet import add_reading_options, alternate, reading_options  # noqa: E402
 
 from headway.artifacts.resolve import locate  # noqa: E402
 from headway.runtime.family import Placement  # noqa: E402
@@ -144,10 +144,7 @@ def main() -> int:
             works = [(name, texts_per_second(embed, section)) for name, embed in contenders.items()]
             for _, work in works:
                 work(-1)  # warm up
-            readings = alternate(
-                works, args.runs, foreign_limit=args.foreign_limit / 100, tries=args.tries, calm=args.calm,
-                say=print if args.verbose else lambda line: None,
-            )  # fmt: skip
+            readings = alternate(works, args.runs, **reading_options(args))
             mine, theirs = readings
             ratio = statistics.median(a / b for a, b in zip(mine.values, theirs.values, strict=True))
             failed |= ratio < section.goal[dtype]
@@ -174,13 +171,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--model", default=MODEL, help="a sentence-transformers model: name in the registry, or folder")
     parser.add_argument("--sections", type=lambda text: text.split(","), default=names, help=",".join(names))
     parser.add_argument("--dtypes", type=lambda text: text.split(","), default=list(DTYPES), help=",".join(DTYPES))
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--foreign-limit", type=float, default=3.0, help="percent of the cores that others may take in a reading")
-    parser.add_argument("--tries", type=int, default=3, help="readings that may be thrown away because of them")
-    parser.add_argument("--calm", type=float, default=10.0, help="seconds to wait at most for quiet cores before a reading")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when a goal is missed")
-    parser.add_argument("--verbose", action="store_true")
+    add_reading_options(parser)
     return parser.parse_args()
 
 

@@ -28,7 +28,7 @@ from headway.host.openmp import bound_spinning
 bound_spinning(os.environ)  # before torch is imported
 
 import torch  # noqa: E402
-from quiet import alternate  # noqa: E402
+from quiet import add_reading_options, alternate, reading_options  # noqa: E402
 
 from headway.artifacts.resolve import locate  # noqa: E402
 from headway.runtime.decisions.label_logits.family import LabelLogitsFamily  # noqa: E402
@@ -86,10 +86,7 @@ def main() -> int:
             contenders.append(("unshared", milliseconds(load(args.model, dtype, share=False), args.tokens, 10, "unshared")))
         for _, work in contenders:
             work(-1)  # warm up
-        readings = alternate(
-            contenders, args.runs, foreign_limit=args.foreign_limit / 100, tries=args.tries, calm=args.calm,
-            say=print if args.verbose else lambda line: None,
-        )  # fmt: skip
+        readings = alternate(contenders, args.runs, **reading_options(args))
         one, ten = readings[:2]
         ratio = statistics.median(b / a for a, b in zip(one.values, ten.values, strict=True))
         failed |= ratio > MOST
@@ -115,13 +112,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, default=2000)
     parser.add_argument("--dtypes", type=lambda text: text.split(","), default=list(DTYPES), help=",".join(DTYPES))
     parser.add_argument("--unshared", action="store_true", help="also without sharing (slow)")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--foreign-limit", type=float, default=3.0, help="percent of the cores that others may take in a reading")
-    parser.add_argument("--tries", type=int, default=3, help="readings that may be thrown away because of them")
-    parser.add_argument("--calm", type=float, default=10.0, help="seconds to wait at most for quiet cores before a reading")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when the goal is missed")
-    parser.add_argument("--verbose", action="store_true")
+    add_reading_options(parser)
     return parser.parse_args()
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from headway.artifacts.tokenizer import tokenizer_at
-from tests.cases.planted_models import ATTACK, LIMIT, AttackDetector
 from tests.runtime.live_worker import LiveWorker, live_worker
+from tests.runtime.tasks.planted_models import ATTACK, LIMIT, AttackDetector
 from tests.runtime.tasks.task_models import TaskModels
 
 WORD = "the "  # one token

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.cases.planted_models import Tagger
 from tests.runtime.live_worker import live_worker
+from tests.runtime.tasks.planted_models import Tagger
 from tests.runtime.tasks.task_models import TaskModels
 
 KINDS = ("bert", "roberta", "xlm-roberta")

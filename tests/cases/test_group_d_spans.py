@@ -10,8 +10,8 @@ import pytest
 
 from headway.artifacts.tokenizer import tokenizer_at
 from headway.runtime.tasks.span_decoding import WordStrategy
-from tests.cases.planted_models import TAGS, Tagger
 from tests.runtime.live_worker import live_worker
+from tests.runtime.tasks.planted_models import TAGS, Tagger
 from tests.runtime.tasks.task_models import TaskModels
 
 NUMBER, WORD, FOUR, TWO = "5.975,74", "recursionlinks", "Dana Wells Paris Tower", "Dana Wells"

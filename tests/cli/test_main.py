@@ -11,7 +11,8 @@ import click
 import pytest
 
 from headway import __version__
-from headway.cli.main import _COMMANDS, exit_code, main
+from headway.cli.lazy_group import exit_code
+from headway.cli.main import _COMMANDS, main
 from headway.errors import ArtifactError, ConfigError, NotBuiltError
 
 SRC = Path(__file__).parents[2] / "src"

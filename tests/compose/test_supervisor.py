@@ -86,8 +86,9 @@ def test_a_port_in_use_starts_nothing() -> None:
     with socket.socket() as taken, Supervisor() as supervisor:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(PortInUseError):
-            supervisor.start(declared("free"), declared("other", port=taken.getsockname()[1]))
+        other = replace(declared("other", port=taken.getsockname()[1]), port_flag="--other-port")
+        with pytest.raises(PortInUseError, match="--other-port"):
+            supervisor.start(declared("free"), other)
         assert supervisor._children == []
 
 

@@ -31,7 +31,8 @@ def test_rows_of_one_length_lie_together_and_come_back(lengths: list[int]) -> No
     assert end == len(batch.token_ids)
     assert sorted(seen) == sorted(row for row in rows if row)
     assert torch.equal(grouped.restored(grouped.token_ids[:, None])[:, 0], batch.token_ids)
-    assert grouped.segments is not None and batch.segments is not None
+    assert grouped.segments is not None
+    assert batch.segments is not None
     assert torch.equal(grouped.restored(grouped.segments[:, None])[:, 0], batch.segments)
 
 

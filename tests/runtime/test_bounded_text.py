@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from tokenizers import Regex, models, pre_tokenizers
+from tokenizers import Tokenizer as Backend
 
 from headway.artifacts.tokenizer import Tokenizer, tokenizer_at
 from headway.errors import RequestError
@@ -12,10 +14,12 @@ from headway.runtime.bounded_text import BoundedText
 from tests.runtime.tasks.task_models import TaskModels
 
 VARIANTS = {"wordpiece": "sequence-bert", "byte-level": "sequence-roberta", "unigram": "sequence-xlm-roberta"}
+GROUPS = "groups of three digits from the right"
 ALPHABETS = {
     "words": ["the ", "cafeteria ", "don't ", "re-read, ", "(see ", "\n\n", "  ", "\t", "x" * 130 + " "],
     "run": list("abcdefghij0123456789"),
     "one letter": ["a"],
+    "digits": list("0123456789"),
     "chinese": list("的一是不了人我在有他这中大来上国，。、"),
     "emoji": ["🙂", "👩‍👩‍👧", "é", "e\u0301", "ا", "ب", "-"],
     "hangul": ["\u1112", "\u1161", "\u11ab", "한", " "],
@@ -26,17 +30,24 @@ ALPHABETS = {
 
 @pytest.fixture(scope="module")
 def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tokenizer]:
-    models = TaskModels(tmp_path_factory.mktemp("tokenizers"))
-    return {kind: tokenizer_at(models.folder(variant)) for kind, variant in VARIANTS.items()}
+    packages = TaskModels(tmp_path_factory.mktemp("tokenizers"))
+    return {kind: tokenizer_at(packages.folder(variant)) for kind, variant in VARIANTS.items()} | {GROUPS: Tokenizer(grouping())}
 
 
-@pytest.mark.parametrize("kind", VARIANTS)
+def grouping() -> Backend:
+    """The beginning of a number depends on where it ends, however far away."""
+    backend = Backend(models.BPE({str(i): i for i in range(10)} | {" ": 10, "00": 11, "11": 12}, [("0", "0"), ("1", "1")]))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(r"\d{1,3}(?=(\d{3})*(?!\d))"), "isolated")
+    return backend
+
+
+@pytest.mark.parametrize("kind", [*VARIANTS, GROUPS])
 @pytest.mark.parametrize("alphabet", ALPHABETS)
 def test_a_beginning_has_the_tokens_of_the_whole(tokenizers: dict[str, Tokenizer], kind: str, alphabet: str) -> None:
     bounded = BoundedText(tokenizers[kind])
     chance = random.Random(kind + alphabet)
     for need in (1, 17, 300):
-        for _ in range(6):
+        for _ in range(3):
             text = "".join(chance.choices(ALPHABETS[alphabet], k=chance.randint(100, 9000)))
             whole = tokenizers[kind].backend.encode(text, add_special_tokens=False)
             found = bounded.read(text, need, offsets=True)

@@ -58,4 +58,5 @@ def test_models_of_the_package_registry_answer_as_recorded(name: str) -> None:
     assert device.close()
     assert served.golden.status == "matched", served.golden
     assert served.golden.checked == served.golden.matched >= 1
-    assert "golden_records" in served.golden.reference
+    assert served.running is not None
+    assert served.golden.reference == f"{served.running.identity.model_sha256}.json"

@@ -149,6 +149,25 @@ def test_a_family_that_cannot_be_imported_is_named_when_nobody_recognizes(world:
     assert world.load(ModelEntry(str(write_toy(tmp_path / "toy"))), plugins).is_ready
 
 
+def test_a_family_that_fails_on_a_package_counts_as_one_that_said_no(
+    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = toy_plugins(families={"clumsy": "ClumsyFamily", "toy": "ToyFamily"})
+    with caplog.at_level("ERROR", "headway"):
+        assert world.load(ModelEntry(str(write_toy(tmp_path / "toy"))), plugins).family == "toy"
+    assert "the plug-in 'clumsy' failed on it: ZeroDivisionError" in caplog.text
+    (tmp_path / "other").mkdir()
+    assert "'clumsy' failed on it" in world.failure(ModelEntry(str(tmp_path / "other")), plugins).message
+
+
+def test_damage_that_a_family_sees_is_told(world: World, toy: Callable[..., ModelEntry]) -> None:
+    entry = toy()
+    (Path(entry.model) / CARD).write_text("{")
+    error = world.failure(entry)
+    assert error.reason == "invalid_json"
+    assert is_final(error)
+
+
 def test_a_forced_family_is_not_asked_whether_it_recognizes(world: World, tmp_path: Path) -> None:
     folder = write_toy(tmp_path / "toy")
     assert world.load(ModelEntry(str(folder), family="toy")).family == "toy"
@@ -250,7 +269,7 @@ def test_recorded_answers_match_or_fail(world: World, toy: Callable[..., ModelEn
     path = beside(Package("toy", Path(entry.model)))
     write_reference(path, sha, "cpu", answers, {})
     matched = world.load(entry)
-    assert (matched.golden.status, matched.golden.checked, matched.golden.reference) == ("matched", 2, str(path))
+    assert (matched.golden.status, matched.golden.checked, matched.golden.reference) == ("matched", 2, path.name)
     answers["embeddings"]["data"][0]["embedding"][0] *= 1.01
     write_reference(path, sha, "cpu", answers, {})
     failed = Watched(entry)

@@ -172,6 +172,13 @@ class WrongBase:
     name = "wrongbase"
 
 
+class ClumsyFamily(ToyFamily):
+    name: ClassVar[str] = "clumsy"
+
+    def detect(self, package: Package) -> bool:
+        return 1 // 0 == 0
+
+
 class CallsItselfOtherwise(ToyFamily):
     name: ClassVar[str] = "otherwise"
 

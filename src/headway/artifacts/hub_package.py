@@ -28,7 +28,10 @@ from headway.wire.environment_limit import environment_limit
 
 T = TypeVar("T")
 RETRY_WAITS: Final = (1.0, 2.0, 4.0)  # seconds, after a connection that failed
-_KINDS: Final = (".safetensors", ".json", ".txt", ".model", ".jinja", ".npz", ".sparrow", ".tiktoken", "SHA256SUMS", "README.md", "LICENSE")
+# head.pt, the readout of Kev packages, is a pickle: whoever reads it allows tensors and plain values only.
+_KINDS: Final = (
+    ".safetensors", ".json", ".txt", ".model", ".jinja", ".npz", ".sparrow", ".tiktoken", "head.pt", "SHA256SUMS", "README.md", "LICENSE",
+)  # fmt: skip
 _OTHER_RUNTIMES: Final = ("onnx/", "openvino/", "coreml/")
 _READ_FIRST: Final = "README.md"  # its front matter names the licence
 

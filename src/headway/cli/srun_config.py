@@ -14,10 +14,11 @@ from headway.runtime.default_models import DEFAULT_MODELS
 from headway.runtime.environment import strange_variables
 from headway.runtime.flags import SRUN_FLAGS
 from headway.runtime.model_entry import ModelEntry
-from headway.runtime.models_file import PROFILE_REMOVED, read_models_file
+from headway.runtime.models_file import read_models_file
 from headway.runtime.package_source import split_reference
 from headway.runtime.plugins import PluginSet
 from headway.runtime.settings import WorkerSettings
+from headway.wire.removed import PROFILE_REMOVED
 
 _OF_ONE_MODEL: Final = ("revision", "served-model-name")
 _PROFILE_WORDS: Final = ("--profile", "--profiles", "--no-profile")

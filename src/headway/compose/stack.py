@@ -34,7 +34,7 @@ class ProcessDeclaration:
     """One process: how it is started, where it answers, what it serves.
 
     `models` are references that are fetched before it starts. `health_url` answers 200 when it is ready and 503 with what
-    it is doing while it loads. `base_url` is what clients use.
+    it is doing while it loads. `base_url` is what clients use, `port_flag` the flag of `headway up` that moves it.
     """
 
     name: str
@@ -47,6 +47,7 @@ class ProcessDeclaration:
     licences: tuple[str, ...] = ()  # words of licences that the user has accepted
     serves: str = ""
     examples: tuple[Example, ...] = ()
+    port_flag: str = "--port"
 
 
 def default_stack(
@@ -101,6 +102,7 @@ def runtime_declaration(host: str, port: int) -> ProcessDeclaration:
         base_url=f"{_origin(host, port)}/v1",
         models=DEFAULT_MODELS,
         serves=f"{', '.join(DEFAULT_MODELS)} (embeddings, decisions)",
+        port_flag="--runtime-port",
         examples=(
             Example("/systemone", {"state": _STATE, "questions": {"wish": _QUESTION}}, key),
             Example("/embeddings", {"model": DEFAULT_MODELS[0], "input": _STATE}, key),

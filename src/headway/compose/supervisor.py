@@ -92,7 +92,7 @@ def check_port_free(declaration: ProcessDeclaration) -> None:
             raise PortInUseError(
                 f"{declaration.name} cannot listen on {declaration.host}:{declaration.port}: {error.strerror}",
                 param="port",
-                fix="Stop what listens there, or choose another port with --port.",
+                fix=f"Stop what listens there, or choose another port with {declaration.port_flag}.",
             ) from error
 
 

@@ -12,6 +12,7 @@ from headway.wire.limits import BodyLimits, too_large
 
 _MAX_CODINGS = 3
 _ZSTD_WINDOW = 8 * 1024 * 1024  # bytes that a decoder must remember, as RFC 9659 sets it for HTTP
+_ZSTD_PIECE = 128  # bytes; a block of 4 bytes may stand for 128 KiB
 _GZIP, _ZLIB, _RAW = 31, 15, -15  # wbits of zlib
 
 
@@ -40,15 +41,23 @@ def decoded(raw: bytes, codings: list[str], limits: BodyLimits) -> bytes:
 
 
 def _zstd(raw: bytes, limits: BodyLimits) -> bytes:
+    """Fed in pieces, since a decoder cannot be told to stop: one piece expands to 4 MiB at most."""
+    out = bytearray()
     try:
-        decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-        with decoder.stream_reader(raw, read_across_frames=True) as reader:
-            found = reader.read(limits.max_bytes + 1)
+        while raw:  # one frame after the other
+            decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
+            for start in range(0, len(raw), _ZSTD_PIECE):
+                out += decoder.decompress(raw[start : start + _ZSTD_PIECE])
+                if len(out) > limits.max_bytes:
+                    raise too_large(limits)
+                if decoder.eof:
+                    break
+            if not decoder.eof:
+                raise _damaged("zstd")
+            raw = decoder.unused_data + raw[start + _ZSTD_PIECE :]
     except zstandard.ZstdError as error:
         raise _damaged("zstd") from error
-    if len(found) > limits.max_bytes:
-        raise too_large(limits)
-    return found
+    return bytes(out)
 
 
 def _gzip(raw: bytes, limits: BodyLimits) -> bytes:

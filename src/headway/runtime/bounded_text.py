@@ -12,7 +12,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 
 from headway.artifacts.tokenizer import Tokenizer
@@ -43,7 +42,9 @@ class BoundedText:
 
     def __init__(self, tokenizer: Tokenizer):
         self._backend = tokenizer.backend
-        self._longest_added = max((len(t.content) for t in self._backend.get_added_tokens_decoder().values()), default=0)
+        longest = max((len(t.content) for t in self._backend.get_added_tokens_decoder().values()), default=0)
+        self._margin = max(_WORD_MARGIN, longest)
+        self._breaks = self._exact_breaks()
 
     def read(self, text: str, need: int, offsets: bool = False) -> Content:
         """All tokens of `text`, or the first ones, at least `need` of them, if that spares reading the whole text.
@@ -87,32 +88,32 @@ class BoundedText:
     def _up_to_break(self, text: str, size: int, find: Break) -> Content | None:
         """The tokens of text[:size] that end at or before a break of that kind; None when there is no such break."""
         size = _between_letters(text, size)
-        end = find(text, size, max(_WORD_MARGIN, self._longest_added))
+        end = find(text, size, self._margin)
         if end is None:
             return None
         encoding = self._encode(text[:size], offsets=True)
-        kept = 0
-        for kept, (_, stop) in enumerate(encoding.offsets, start=1):
-            if stop > end:
-                kept -= 1
-                break
+        kept = _ending_before(encoding.offsets, end)
         return Content(encoding.ids[:kept], encoding.offsets[:kept], complete=False)
 
-    @cached_property
-    def _breaks(self) -> tuple[Break, ...]:
+    def _exact_breaks(self) -> tuple[Break, ...]:
         """The ways to find a place that this tokenizer respects in all probe texts."""
-        return tuple(find for find in (whitespace_break, symbol_break, run_break) if self._is_exact(find))
-
-    def _is_exact(self, find: Break) -> bool:
+        exact: list[Break] = [whitespace_break, symbol_break, run_break]
         for text in probe_texts():
             whole = self._encode(text, offsets=True)
-            for size in range(len(text) // 2, len(text), max(1, len(text) // 12)):
-                part = self._up_to_break(text, size, find)
-                if part is not None and (
-                    list(part.ids) != whole.ids[: len(part.ids)] or list(part.offsets) != whole.offsets[: len(part.ids)]
-                ):
-                    return False
-        return True
+            for place in range(len(text) // 2, len(text), len(text) // 12):
+                size = _between_letters(text, place)
+                part = self._encode(text[:size], offsets=True)
+                for find in tuple(exact):
+                    end = find(text, size, self._margin)
+                    kept = 0 if end is None else _ending_before(part.offsets, end)
+                    if part.ids[:kept] != whole.ids[:kept] or part.offsets[:kept] != whole.offsets[:kept]:
+                        exact.remove(find)
+        return tuple(exact)
+
+
+def _ending_before(offsets: Sequence[Offset], end: int) -> int:
+    """How many tokens end at or before `end`."""
+    return next((number for number, (_, stop) in enumerate(offsets) if stop > end), len(offsets))
 
 
 Break = Callable[[str, int, int], int | None]
@@ -162,10 +163,11 @@ def probe_texts() -> list[str]:
     words = ["".join(chance.choices(letters, k=chance.randint(1, 12))) for _ in range(60)]
     english = " ".join(chance.choices(["the", "of", "ing", "don't", "re-read,", "U.S.", "(see", "e.g.)", *words], k=400))
     run = "".join(chance.choices(letters + "0123456789", k=2600))
+    digits = "".join(chance.choices("0123456789", k=2600))  # some tokenizers group them from the right
     chinese = "".join(chance.choices("的一是不了人我在有他这中大来上国，。、", k=2600))
     emoji = "".join(chance.choices(["🙂", "👩‍👩‍👧", "é", "é", "ا", "ب", "-", "!?", "7"], k=1400))
     spaced = "".join(chance.choices(["a", " ", "  ", "\n", "\r\n", "\t", "word", "...", "\u3000"], k=1400))
-    return [english, run, "a" * 2600, chinese, emoji, spaced]
+    return [english, run, digits, "a" * 2600, chinese, emoji, spaced]
 
 
 def _checked(encode: Callable[[], Any]) -> Any:

@@ -13,7 +13,7 @@ from headway.runtime.agreement import difference, is_finite
 from headway.runtime.golden_reference import GoldenReference
 from headway.runtime.golden_requests import GoldenRequest
 from headway.runtime.loaded_model import LoadedModel
-from headway.runtime.plan import run_plan
+from headway.runtime.plan import Plan, run_plan
 from headway.runtime.served_model import GoldenResult
 
 KERNELS_NOT_APPLIED: Final = "kernel choices not applied"
@@ -36,7 +36,7 @@ def golden_answers(model: LoadedModel, requests: Sequence[GoldenRequest], strict
     answers: dict[str, Any] = {}
     for each in requests:
         planner = model.planners[each.surface]
-        first, second = run_plan(model, planner(each.request)), run_plan(model, planner(each.request))
+        first, second = (_run(model, planner(each.request)) for _ in range(2))
         if (apart := difference(first, second)) > strictness.repeat_tolerance:
             raise SelfCheckError(f"{each.name}: two runs of the same request differ by {apart:.3g}")
         if not is_finite(first):
@@ -45,6 +45,11 @@ def golden_answers(model: LoadedModel, requests: Sequence[GoldenRequest], strict
             raise SelfCheckError(f"{each.name}: an item failed: {failure}")
         answers[each.name] = orjson.loads(orjson.dumps(first, option=orjson.OPT_SERIALIZE_NUMPY))
     return answers
+
+
+def _run(model: LoadedModel, plan: Plan) -> dict[str, Any]:
+    model.forget()
+    return run_plan(model, plan)
 
 
 def compare(

@@ -6,6 +6,7 @@ import gc
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from headway.capacity.byte_text import byte_text
@@ -15,6 +16,7 @@ from headway.runtime.calibration.store import find_calibration
 from headway.runtime.device_thread import DeviceThread
 from headway.runtime.execution_settings import ExecutionSettings
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
+from headway.runtime.family_choice import family_of
 from headway.runtime.golden import Strictness, compare, golden_answers
 from headway.runtime.golden_reference import find_reference
 from headway.runtime.golden_requests import golden_requests
@@ -131,7 +133,7 @@ class ModelLoader:
         served.readiness = Readiness("loading", "verifying the package")
         digests = Digests(package)
         digests.check_small(source.recorded)
-        family = self._family_of(package, served.entry.family)
+        family = family_of(package, self._plugins.families, served.entry.family)
         _check_options(family.thing, served.entry.options)
         spec = family.thing.describe(package)
         licence = spec.licence or package.licence
@@ -140,22 +142,6 @@ class ModelLoader:
         verified = family.thing.verify(package, digests.of_all(spec.files))
         identity = Identity(package.repo, package.revision, verified.model_sha256, verified.manifest_sha256, licence)
         return _Inspected(source, family, spec, identity)
-
-    def _family_of(self, package: Package, forced: str | None) -> Plugin[ModelFamily]:
-        families = self._plugins.families
-        if forced is not None:
-            return families.named(forced, "family")
-        for plugin in families.usable():
-            if plugin.thing.detect(package):
-                return plugin
-        broken = families.broken()
-        raise PackageError(
-            f"no family recognizes the package {package.reference}; asked: {', '.join(families.by_name) or 'none'}"
-            + (f"; {'; '.join(broken)}" if broken else ""),
-            reason="no_family",
-            param="model",
-            fix="Choose a model of a kind that docs/families.md lists, or install the plug-in for it.",
-        )
 
     def _load_weights(self, served: ServedModel, found: _Inspected, spot: Spot) -> LoadedModel:
         family, spec = found.family.thing, found.spec
@@ -221,7 +207,8 @@ class ModelLoader:
         identity = opened.identity.model_sha256
         reference = find_reference(opened.package, identity, accelerator.name, self._settings.cache_dir)
         kernels = () if reference is None else unapplied(reference.kernels, accelerator.kernels(spot.device), accelerator.untuned(spot.device))
-        served.golden = compare(answers, reference, strictness, kernels)
+        result = compare(answers, reference, strictness, kernels)
+        served.golden = replace(result, reference=Path(result.reference).name)  # clients need not know our folders
         if kernels:
             _log.warning("%s runs without its recorded kernel choices: %s", served.name, "; ".join(kernels))
         if served.golden.status == "failed":

@@ -11,13 +11,10 @@ import yaml
 
 from headway.errors import ConfigError
 from headway.runtime.model_entry import ModelEntry
+from headway.wire.removed import PROFILE_REMOVED
 
 MAX_BYTES: Final = 1 << 20
 MAX_MODELS: Final = 256
-PROFILE_REMOVED: Final = (
-    "profile was removed: requests share forward passes by default, and enable_shared_context, batch_window_ms and"
-    " max_num_seqs tune a model"
-)
 
 
 def _text(value: Any) -> bool:

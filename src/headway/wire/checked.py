@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from headway.errors import RequestError
+from headway.wire.removed import PROFILE, PROFILE_REMOVED
 
 T = TypeVar("T", bound=str)
 _KINDS = {dict: "an object", list: "a list", str: "text", int: "a number", float: "a number", bool: "true or false", type(None): "null"}
@@ -29,6 +30,8 @@ def wrong(name: str, expected: str, value: Any) -> RequestError:
 def only(fields: Mapping[str, Any], known: Collection[str], where: str = "the body") -> None:
     """Refuse fields that are not `known`."""
     unknown = [name for name in fields if name not in known]
+    if PROFILE in unknown:
+        raise RequestError(PROFILE_REMOVED, param=PROFILE, fix="Leave it out.")
     if unknown:
         names = ", ".join(repr(name[:_LONGEST_NAME]) for name in unknown[:_SHOWN_NAMES])
         raise RequestError(

@@ -11,6 +11,7 @@ from headway.wire.classify import CommonOptions
 from headway.wire.decision_media import MEDIA_FIELDS, read_media
 from headway.wire.decision_questions import RUNTIME_FIELDS, RUNTIME_TYPES, read_question
 from headway.wire.decisions import DecisionPart, DecisionRequest, Dialect, InvalidQuestion, Question
+from headway.wire.removed import PROFILE, PROFILE_REMOVED
 from headway.wire.violations import Location, SchemaError, Violation
 
 _RUNTIME_MEMBERS: Final = frozenset({"options", "states", *MEDIA_FIELDS})
@@ -151,7 +152,8 @@ def _read_options(given: Any) -> tuple[float | None, bool, int | None]:
         _refuse("expected an object", "dict_type", "options")
     for name in given:
         if name not in _OPTIONS:
-            _refuse(f"unknown option, known are {', '.join(sorted(_OPTIONS))}", "extra_forbidden", "options", name[:40])
+            known = f"unknown option, known are {', '.join(sorted(_OPTIONS))}"
+            _refuse(PROFILE_REMOVED if name == PROFILE else known, "extra_forbidden", "options", name[:40])
     deadline, meta, budget = given.get("deadline_ms"), given.get("return_meta"), given.get("max_tokens")
     if deadline is not None and not (_is_number(deadline) and math.isfinite(deadline) and deadline > 0):
         _refuse("expected a number of milliseconds above 0", "greater_than", "options", "deadline_ms")

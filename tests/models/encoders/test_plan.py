@@ -19,7 +19,7 @@ from headway.models.encoders.load import load_encoder
 from headway.models.encoders.plan import plan_encoder
 from headway.quantization.weight_reader import WeightReader
 from tests.models.encoders.rows import random_rows
-from tests.models.encoders.tiny_encoders import MakeEncoder
+from tests.models.encoders.tiny_encoders import NATIVE, MakeEncoder
 
 ROWS = random_rows((5, 9))
 
@@ -89,6 +89,24 @@ def test_gamma_and_beta(make: MakeEncoder, tmp_path: Path) -> None:
     folder = rewritten(tiny.folder, tmp_path / "old", old)
     found = load_encoder(folder, torch.float32).encode(pack(ROWS)).last
     assert (found[5:] - tiny.states(ROWS[1])[-1]).abs().max() <= 1e-4
+
+
+@pytest.mark.parametrize(("name", "unused"), [("roberta", "embeddings.position_ids"), ("deberta-v3", "embeddings.position_embeddings.weight")])
+def test_tensors_that_no_model_reads_do_not_remain(make: MakeEncoder, tmp_path: Path, name: str, unused: str) -> None:
+    tiny = make(name)
+    folder = rewritten(tiny.folder, tmp_path / "more", {**tensors_of(tiny.folder), unused: torch.ones(90, 3), "head": torch.ones(1)})
+    assert set(plan_encoder(card_of_path(folder, "more")).remaining) - {"pooler.dense.weight", "pooler.dense.bias"} == {"head"}
+
+
+@pytest.mark.parametrize("name", ["modernbert-biased", "mmbert-32k"])
+def test_rotary_settings_as_transformers_4_wrote_them(make: MakeEncoder, tmp_path: Path, name: str) -> None:
+    tiny = make(name)
+    settings = NATIVE[name][1]
+    old = {field: settings.get(field) for field in ("global_rope_theta", "local_rope_theta", "rope_scaling", "global_attn_every_n_layers")}
+    folder = rewritten(tiny.folder, tmp_path / "old", tensors_of(tiny.folder), **old, rope_parameters=None, layer_types=None)
+    row = random_rows((60,))[0]
+    found = load_encoder(folder, torch.float32).encode(pack([row])).last
+    assert (found - tiny.states(row)[-1]).abs().max() <= 1e-4
 
 
 @pytest.mark.parametrize(

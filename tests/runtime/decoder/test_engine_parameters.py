@@ -16,8 +16,10 @@ from headway.runtime.decisions.label_logits.family import LabelLogitsFamily
 from headway.runtime.decisions.label_logits.model import LabelLogitsModel
 from headway.runtime.decoder.trunk import DecoderTrunk
 from headway.runtime.device_thread import DeviceThread
+from headway.runtime.golden_record import record, verify
 from headway.runtime.loading import ModelLoader
 from headway.runtime.model_entry import ModelEntry
+from headway.runtime.one_model import one_model
 from headway.runtime.planned import begin, finish, submit
 from headway.runtime.plugins import PluginSet
 from headway.runtime.scheduler import Scheduler
@@ -87,6 +89,13 @@ def test_the_state_of_a_request_is_computed_once_and_answers_stay_the_same(folde
     assert computed < all_tokens / 4
     for name, answer in alone.items():
         assert together[name]["noul"] == pytest.approx(answer["noul"], abs=1e-4)
+
+
+def test_long_requests_of_the_self_check_are_answered_twice_the_same(folder: Path, tmp_path: Path) -> None:
+    body = {"state": STATE, "questions": dict(list(QUESTIONS.items())[:2])}
+    with one_model(ModelEntry(str(folder), enable_shared_context=True), WorkerSettings(threads=1)) as one:
+        record(one, {"long": {"surface": "decisions", "body": body}}, tmp_path / "golden.json")
+        assert verify(one, tmp_path / "golden.json", tolerance=0).result.status == "matched"
 
 
 def test_few_rows_in_a_pass_still_find_what_the_passes_before_computed(folder: Path) -> None:

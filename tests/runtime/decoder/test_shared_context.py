@@ -91,6 +91,17 @@ def test_a_short_row_is_computed_anew_to_the_same_bits(root: Path) -> None:
     assert trunk.counts.shared_tokens == 0
 
 
+def test_a_long_row_is_computed_to_the_same_bits_by_a_trunk_that_forgets(root: Path) -> None:
+    row = label_row(tokens(1, LEAST_REUSED + 50))
+    trunk = trunk_on(model_of("smollm", root))
+    first = trunk.read([row])[0]
+    trunk.forget()
+    assert trunk.read([row])[0].tobytes() == first.tobytes()
+    assert trunk.counts.shared_tokens == 0
+    trunk.read([row])
+    assert trunk.counts.shared_tokens > 0
+
+
 def test_short_rows_share_within_a_forward_pass_that_an_earlier_one_resembles(root: Path) -> None:
     state = tokens(1, 64)
     trunk = trunk_on(model_of("smollm", root))

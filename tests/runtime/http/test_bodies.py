@@ -41,7 +41,7 @@ def phases(response: httpx.Response) -> dict[str, float]:
         (b'{"input": "\xff"}', "not valid JSON"),
         (b'{"input": NaN}', "not valid JSON"),
         (b'{"input": "a", "surprise": 1}', "'surprise'"),
-        (b'{"input": "a", "options": {"profile": "exact"}}', "'profile'"),
+        (b'{"input": "a", "options": {"profile": "exact"}}', "profile was removed"),
         (b'{"input": "a", "options": {"deadline_ms": 0}}', "deadline_ms"),
         (b'{"input": "a", "options": {"deadline_ms": "1"}}', "deadline_ms must be a number, got text"),
         (b'{"input": "a", "options": {"return_meta": 1}}', "return_meta"),

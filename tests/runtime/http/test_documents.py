@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import yaml
 from openai import OpenAI
 from prometheus_client.parser import text_string_to_metric_families
@@ -56,6 +58,8 @@ def test_metrics_are_counted_and_hold_no_text(worker: LiveWorker) -> None:
         "model_info", "model_memory_bytes",
     ]  # fmt: skip
     assert {f"vllm_srun_{name}" for name in expected} == families.keys() - {f"vllm_srun_{name}_created" for name in expected}
+    documented = Path(__file__).parents[3].joinpath("docs", "runtime.md").read_text()
+    assert [name for name in expected if f"`vllm_srun_{name}" not in documented] == []
     assert worker.metric('vllm_srun_requests_total{endpoint="classify",status="400"}') == 1
     assert worker.metric('vllm_srun_result_cache_total{model="arithmetic",outcome="hit"}') >= 2
     assert worker.metric('vllm_srun_batch_rows_sum{model="arithmetic"}') >= 2

@@ -77,6 +77,18 @@ def test_255_options_and_10_levels_are_answered(folder: Path, name: str, variant
 
 
 @pytest.mark.parametrize(("name", "variant"), CASES)
+def test_options_that_do_not_fit_together_are_asked_in_groups(folder: Path, name: str, variant: str) -> None:
+    model = loaded(folder, name, variant)
+    share = model.facts.limits["max_input_tokens"] // 24
+    many = {f"option {i}": "words and more " * (share // 10) for i in range(26)}
+    found = answer(model, "which one", {"type": "choice", "instructions": "Pick", "criteria": many})
+    assert found["x_shortlist_groups"] > 1
+    assert sum(found["probabilities"].values()) == pytest.approx(1)
+    few = answer(model, "which one", {"type": "choice", "instructions": "Pick", "criteria": {f"option {i}": "short" for i in range(26)}})
+    assert "x_shortlist_groups" not in few
+
+
+@pytest.mark.parametrize(("name", "variant"), CASES)
 def test_questions_do_not_hear_of_each_other(folder: Path, name: str, variant: str) -> None:
     model = loaded(folder, name, variant)
     state = "Write a Python function."

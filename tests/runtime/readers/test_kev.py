@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from headway.errors import HeadwayError
 from headway.runtime.family import Placement
@@ -19,6 +17,7 @@ from headway.runtime.package import Package
 from headway.runtime.readers.kev.family import KevFamily
 from tests.runtime.readers.asking import answer, asked, probabilities, question_of, request_of
 from tests.runtime.readers.kev_oracle import KevOracle
+from tests.runtime.readers.spoiling import changed_json, changed_tensors, spoiled
 
 SEED = 5
 VARIANTS = KevFamily().fixture_variants()
@@ -46,7 +45,7 @@ QUESTIONS: list[tuple[Any, dict[str, Any]]] = [
     (["a", ["b", "c"], {"d": {"e": 1}}], {"type": "noul", "instructions": {"ask": "is it?"}}),
     ("", {"type": "noul"}),
     ("x", {"type": "score", "instructions": "i", "criteria": [f"level {i}" for i in range(10)]}),
-    ("which one", {"type": "choice", "instructions": "Pick", "criteria": {f"option {i}": f"number {i}" for i in range(255)}}),
+    ("which one", {"type": "choice", "instructions": "Pick", "criteria": {f"option {i}": f"number {i}" for i in range(64)}}),
 ]  # fmt: skip
 
 
@@ -85,14 +84,6 @@ def test_an_adapter_needs_its_base(folder: Path) -> None:
         KevFamily().load(package, KevFamily().describe(package), Placement("cpu", "float32", False), lambda done, total: None)
 
 
-def _json(name: str, **changes: Any) -> Any:
-    def change(copy: Path) -> None:
-        path = copy / name
-        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-
-    return change
-
-
 def _head(**changes: Any) -> Any:
     def change(copy: Path) -> None:
         torch.save({**torch.load(copy / "head.pt", weights_only=True), **changes}, copy / "head.pt")
@@ -100,13 +91,7 @@ def _head(**changes: Any) -> Any:
     return change
 
 
-def _adapter(edit: Any) -> Any:
-    def change(copy: Path) -> None:
-        tensors = load_file(copy / "adapter_model.safetensors")
-        edit(tensors)
-        save_file(tensors, copy / "adapter_model.safetensors")
-
-    return change
+_adapter = partial(changed_tensors, "adapter_model.safetensors")
 
 
 class Surprise:
@@ -127,21 +112,18 @@ ANY = "layers.0.self_attn.q_proj"
         ("full", _head(head={"q.weight": torch.zeros(2, 3)}), "tensors of the shapes"),
         ("full", lambda copy: torch.save({"head": Surprise()}, copy / "head.pt"), "more than tensors and plain values"),
         ("full", lambda copy: (copy / "head.pt").write_bytes(b"\x80\x02 no"), "more than tensors and plain values, or is damaged"),
-        ("converted", _json("config.json", model_type="llama"), "model_type 'llama'"),
-        ("converted", _json("config.json", temperature="warm"), "temperature above 0"),
-        ("adapter", _json("adapter_config.json", use_dora=True), "uses use_dora"),
-        ("adapter", _json("adapter_config.json", peft_type="IA3"), "LoRA adapter"),
-        ("adapter", _json("adapter_config.json", trainable_token_indices={"embed_tokens": [1]}), "trainable_token_indices"),
+        ("converted", changed_json("config.json", model_type="llama"), "model_type 'llama'"),
+        ("converted", changed_json("config.json", temperature="warm"), "temperature above 0"),
+        ("adapter", changed_json("adapter_config.json", use_dora=True), "uses use_dora"),
+        ("adapter", changed_json("adapter_config.json", peft_type="IA3"), "LoRA adapter"),
+        ("adapter", changed_json("adapter_config.json", trainable_token_indices={"embed_tokens": [1]}), "trainable_token_indices"),
         ("adapter", _adapter(lambda t: t.pop(f"base_model.model.{ANY}.lora_B.weight")), "two factors"),
         ("adapter", _adapter(lambda t: t.update({f"base_model.model.layers.9.mlp.up_proj.lora_{h}.weight": torch.zeros(*s) for h, s in (("A", (4, 32)), ("B", (64, 4)))})), "layers.9.mlp.up_proj"),
     ],
 )  # fmt: skip
 def test_damaged_and_foreign_packages_are_refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], variant: str, change: Any, match: str) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(folder / variant, copy)
-    change(copy)
     with pytest.raises(HeadwayError, match=match):
-        loaded(copy)
+        loaded(spoiled(folder / variant, tmp_path, change))
     assert "executed" not in capsys.readouterr().out
 
 
@@ -152,7 +134,9 @@ def test_foreign_pickles_are_not_detected(tmp_path: Path) -> None:
     assert not KevFamily().detect(Package("x", tmp_path))
 
 
-def test_many_options_are_read_in_one_row(folder: Path) -> None:
-    found = answer(loaded(folder / "converted"), *QUESTIONS[-1])
-    assert len(probabilities(found)) == 255
-    assert "x_shortlist_rounds" not in found
+@pytest.mark.parametrize("count", [64, 65, 255])
+def test_more_options_than_a_question_had_in_training_are_asked_in_groups(folder: Path, count: int) -> None:
+    question = {"type": "choice", "instructions": "Pick", "criteria": {f"option {i}": f"what the option {i} means in some words" for i in range(count)}}
+    found = answer(loaded(folder / "converted"), "which one", question)
+    assert len(probabilities(found)) == count
+    assert found.get("x_shortlist_rounds", 1) == (1 if count <= 64 else 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from headway.artifacts.tokenizer import tokenizer_at
 from headway.errors import HeadwayError
@@ -30,6 +29,7 @@ from headway.runtime.readers.laya.settings import parse_settings
 from headway.runtime.row import ItemFailure
 from tests.runtime.readers.asking import answer, probabilities, question_of
 from tests.runtime.readers.laya_cases import CASES, CUT, LONG, MANY
+from tests.runtime.readers.spoiling import changed_json, changed_tensors, spoiled
 
 SEED = 11
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "laya.json").read_text("utf-8"))
@@ -174,28 +174,8 @@ def test_rows_do_not_see_each_other(folder: Path, dtype: str, allowed: float) ->
     assert max(difference(a, b) for a, b in zip(alone, together, strict=True)) <= allowed * (1 if dtype == "float32" else 20)
 
 
-def _spoiled(folder: Path, tmp_path: Path, change: Any) -> Path:
-    copy = tmp_path / "spoiled"
-    shutil.copytree(folder / "laya", copy)
-    change(copy)
-    return copy
-
-
-def _settings(**changes: Any) -> Any:
-    def change(copy: Path) -> None:
-        path = copy / "rl_agent_config.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-
-    return change
-
-
-def _tensors(edit: Any) -> Any:
-    def change(copy: Path) -> None:
-        tensors = load_file(copy / "model.safetensors")
-        edit(tensors)
-        save_file(tensors, copy / "model.safetensors")
-
-    return change
+_settings = partial(changed_json, "rl_agent_config.json")
+_tensors = partial(changed_tensors, "model.safetensors")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +194,7 @@ def _tensors(edit: Any) -> Any:
     ],
 )
 def test_damaged_packages_are_refused_before_weights_are_read(folder: Path, tmp_path: Path, change: Any, match: str) -> None:
-    path = _spoiled(folder, tmp_path, change)
+    path = spoiled(folder / "laya", tmp_path, change)
     with pytest.raises(HeadwayError, match=match):
         LayaFamily().describe(Package("x", path))
 

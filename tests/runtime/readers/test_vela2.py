@@ -14,6 +14,7 @@ from headway.runtime.package import Package
 from headway.runtime.plan import run_plan
 from headway.runtime.readers.vela2.family import Vela2Family
 from headway.wire.decisions import DecisionPart, DecisionRequest, Option, Question
+from tests.runtime.readers.decision_oracles import read
 from tests.runtime.readers.plain_models import Floats, softmax
 from tests.runtime.readers.vela_oracles import Asked, DecoderOracle, EncoderOracle, word_places
 
@@ -128,8 +129,9 @@ def test_a_shared_start_changes_nothing(folder: Path) -> None:
     assert sharing._trunk.counts.shared_tokens > 1000  # type: ignore[attr-defined]
 
 
-def test_questions_of_a_decoder_do_not_hear_of_each_other(folder: Path) -> None:
-    model = loaded(folder, "decoder")
+@pytest.mark.parametrize(("variant", "options"), [("decoder", {}), ("encoder", {"isolate_questions": True})])
+def test_questions_do_not_hear_of_each_other(folder: Path, variant: str, options: dict[str, Any]) -> None:
+    model = loaded(folder, variant, **options)
     together = ask(model, STATE, **QUESTIONS)
     for name, question in QUESTIONS.items():
         alone = ask(model, STATE, **{name: question})
@@ -215,7 +217,7 @@ def test_the_beginning_alone(folder: Path) -> None:
 def test_presets_are_the_trained_questions(folder: Path, variant: str) -> None:
     model = loaded(folder, variant)
     assert model.facts.presets == ("halu", "pii", "relevance")
-    kinds = (EncoderOracle if variant == "encoder" else DecoderOracle)(folder / variant).calibration
+    kinds = read(folder / variant / "calibration.json")
     labels = tuple(Option(name, text) for name, text in kinds["pii_schema"]["labels"].items())
     spelled = Question("span", kinds["pii_schema"]["text"], labels)
     body = ask(model, REQUEST, preset=Question("span", None, (), preset="pii"), spelled=spelled)
@@ -224,6 +226,12 @@ def test_presets_are_the_trained_questions(folder: Path, variant: str) -> None:
     assert 0 < body["thresholds"]["preset"] <= 0.75
     relevance = ask(model, STATE, r=Question("score", None, (), preset="relevance"))["answers"]["r"]
     assert relevance["legend"] == {"0": "It does not help.", "1": "It helps a little.", "2": "It answers the query."}
+    oracle = (EncoderOracle if variant == "encoder" else DecoderOracle)(folder / variant)
+    parts = [("user", oracle.ids(REQUEST)), ("context", oracle.ids(SOURCE))]
+    schema = oracle.calibration["relevance_schema"]
+    asked = Asked("score", schema["text"], tuple(schema["levels"].items()), ("user", "context"))
+    logits = oracle.row(parts, [asked])[0][0] if isinstance(oracle, EncoderOracle) else oracle.options(parts, asked)
+    assert list(relevance["probabilities"].values()) == pytest.approx(list(softmax(logits / 1.1)), abs=1e-3)
 
 
 def test_the_threshold_for_personal_data_falls_as_the_text_grows(folder: Path) -> None:
@@ -274,10 +282,11 @@ def test_budgets(folder: Path) -> None:
 @pytest.mark.parametrize("variant", ["encoder", "decoder"])
 def test_many_options(folder: Path, variant: str) -> None:
     model = loaded(folder, variant)
-    many = Question("choice", "Which?", tuple(Option(f"option {i}", f"number {i}") for i in range(255)))
+    many = Question("choice", "Which?", tuple(Option(f"option {i}", f"tickets that are routed to queue {i}") for i in range(255)))
     labels = Question("set", "Which?", tuple(Option(f"label {i}") for i in range(255)))
     body = ask(model, "which one", many=many, labels=labels)
     assert sum(body["answers"]["many"]["probabilities"].values()) == pytest.approx(1)
+    assert body["answers"]["many"]["x_shortlist_groups"] > 1
     assert len(body["sets"]["labels"]["probabilities"]) == 255
 
 
@@ -298,7 +307,8 @@ def test_markers_cannot_be_forged(folder: Path) -> None:
         }), "runtime")))[0] for text in ("plain", evil)
     ]  # fmt: skip
     special = range(min(model_markers(folder)) - 3, max(model_markers(folder)) + 1)
-    assert [[token for token in row.token_ids if token in special] for row in rows][0] == [token for token in rows[1].token_ids if token in special]
+    clean, forged = ([token for token in row.token_ids if token in special] for row in rows)
+    assert clean == forged
 
 
 def model_markers(folder: Path) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,7 +50,7 @@ def test_words(text: str, expected: list[str]) -> None:
 @given(TEXTS)
 def test_words_are_all_that_is_no_space(text: str) -> None:
     ranges = word_ranges(text)
-    assert all(first[1] <= second[0] for first, second in zip(ranges, ranges[1:], strict=False))
+    assert all(first[1] <= second[0] for first, second in pairwise(ranges))
     inside = {at for start, end in ranges for at in range(start, end)}
     assert all(at in inside or text[at].isspace() for at in range(len(text)))
     assert not any(any(char.isspace() for char in word) for word in words(text))
@@ -84,7 +86,7 @@ def test_spans_are_slices_of_the_text(text: str, data: st.DataObject) -> None:
     p = np.array(data.draw(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=len(found), max_size=len(found)))).reshape(-1, 2)
     spans = find_spans(p, found, text, data.draw(st.floats(0, 1)))
     assert all(0 <= span.start < span.end <= len(text) and span.label in (0, 1) and 0 <= span.probability <= 1 for span in spans)
-    assert all(first.end <= second.start for first, second in zip(spans, spans[1:], strict=False))
+    assert all(first.end <= second.start for first, second in pairwise(spans))
     assert not any(text[span.start].isspace() or text[span.end - 1].isspace() for span in spans)
 
 
@@ -113,7 +115,7 @@ def test_windows_of_tokens_cover_all(total: int, width: int, overlap: int) -> No
     assert windows[-1][1] == total
     assert uncovered(total, windows) == 0
     assert all(0 < end - start <= width for start, end in windows) or total == 0
-    shared = [first[1] - second[0] for first, second in zip(windows, windows[1:], strict=False)]
+    shared = [first[1] - second[0] for first, second in pairwise(windows)]
     assert all(0 <= each <= min(overlap, width // 4) for each in shared)
 
 
@@ -125,7 +127,7 @@ def test_windows_of_words_cut_none_that_fits(sizes: list[int], width: int, data:
     total = ends[-1] if ends else 0
     windows = word_windows(text, total, width, stride)
     assert uncovered(total, windows) == 0
-    assert all(first[0] < second[0] for first, second in zip(windows, windows[1:], strict=False))
+    assert all(first[0] < second[0] for first, second in pairwise(windows))
     if max(sizes, default=0) <= width:
         assert covers_words(text, windows)
     assert all(end - start <= width for start, end in windows) or not text

@@ -63,7 +63,7 @@ def test_unsupported_runs_of_an_answer(task_models: TaskModels, variant: str) ->
 
 def test_a_long_context_is_cut_at_its_end_and_the_answer_stays_whole(task_models: TaskModels) -> None:
     folder = task_models.folder("grounded-bert")
-    long = "The Eiffel Tower in Paris was finished in 1889. " * 100
+    long = " ".join(f"Tower {i} in Paris was finished in {1500 + i}." for i in range(150))
     expected = unsupported(folder, f"Question: {QUESTION}\nContext: {long}", ANSWER, limit=512)
     body = answer(task_models.load("grounded-bert"), "classify",
                   ClassifyRequest((GroundedInput(ANSWER, long, QUESTION),), overflow="truncate", threshold=0.0, return_tokens=True))  # fmt: skip

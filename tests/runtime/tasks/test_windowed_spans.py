@@ -12,7 +12,7 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from headway.runtime.row import Outcome, Row
 from headway.wire.classify import ClassifyRequest, TextInput, WindowOption
-from tests.cases.planted_models import TAGS, Tagger
+from tests.runtime.tasks.planted_models import TAGS, Tagger
 from tests.runtime.tasks.task_models import TaskModels, answer
 
 TEXT = "Please call Dana Wells at 555-0142, or write to dana@example.test. She lives in Berlin. " * 12

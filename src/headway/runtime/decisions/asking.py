@@ -1,6 +1,6 @@
 """Asking one question of a reader, in one round or, above what the reader does well, in several.
 
-More options than `comfortable_options`: the options are cut into groups of nearly equal size, in their order, and each group
+More options than the reader takes at once (`group_size`): the options are cut into groups of nearly equal size, in their order, and each group
 is asked by itself; then the best of every group are asked against each other, again in groups if there are too many.
 Within a group the odds are those of the group; the winners of groups stand to each other as the next round says. In
 logits: an option's logit is that of its group's winner in the next round, less what it was behind the winner in its
@@ -45,16 +45,16 @@ Asking: TypeAlias = Generator[list[Question], list[Reading | ItemFailure], Score
 """Yields the questions of a round, all about the same subject, and is sent what the model says to each."""
 
 
-def ask(question: Question, reader: DecisionReader) -> Asking:
-    """The rounds of one question."""
-    if len(question.options) <= reader.comfortable_options or question.type in ("noul", "score"):
+def ask(question: Question, reader: DecisionReader, largest: int) -> Asking:
+    """The rounds of one question, in which at most `largest` options are asked together."""
+    if len(question.options) <= largest or question.type in ("noul", "score"):
         [answer] = yield [question]
         if isinstance(answer, ItemFailure):
             return answer
         return _scored(answer, question, reader)
     if question.type == "choice":
-        return (yield from _shortlist(question, reader))
-    return (yield from _label_groups(question, reader))
+        return (yield from _shortlist(question, reader, largest))
+    return (yield from _label_groups(question, reader, largest))
 
 
 def _scored(reading: Reading, question: Question, reader: DecisionReader) -> Scored:
@@ -63,8 +63,8 @@ def _scored(reading: Reading, question: Question, reader: DecisionReader) -> Sco
     return Scored(np.asarray(reading.scores, dtype=np.float64) / temperature, reading, abstain, threshold=reader.applied_threshold(question.type))
 
 
-def _shortlist(question: Question, reader: DecisionReader) -> Asking:
-    groups = cut(len(question.options), reader.comfortable_options)
+def _shortlist(question: Question, reader: DecisionReader, largest: int) -> Asking:
+    groups = cut(len(question.options), largest)
     answers = yield [_part(question, group) for group in groups]
     scored: list[Scored] = []
     for answer, group in zip(answers, groups, strict=True):
@@ -72,7 +72,7 @@ def _shortlist(question: Question, reader: DecisionReader) -> Asking:
             return answer
         scored.append(_scored(answer, _part(question, group), reader))
     best = [group[int(np.argmax(each.logits))] for each, group in zip(scored, groups, strict=True)]
-    final = yield from ask(_part(question, best), reader)
+    final = yield from ask(_part(question, best), reader, largest)
     if isinstance(final, ItemFailure):
         return final
     logits = np.empty(len(question.options))
@@ -82,9 +82,9 @@ def _shortlist(question: Question, reader: DecisionReader) -> Asking:
     return replace(final, logits=logits, shortlist=Shortlist(rounds, len(groups)))
 
 
-def _label_groups(question: Question, reader: DecisionReader) -> Asking:
+def _label_groups(question: Question, reader: DecisionReader, largest: int) -> Asking:
     """Labels of sets and spans are judged one by one, so groups need no second round."""
-    groups = cut(len(question.options), reader.comfortable_options)
+    groups = cut(len(question.options), largest)
     answers = yield [_part(question, group) for group in groups]
     scored: list[Scored] = []
     for answer, group in zip(answers, groups, strict=True):

@@ -132,7 +132,8 @@ class _Part:
         if isinstance(fitted, ItemFailure):
             return _Asked(name, given, given.type, whole, result=fitted)
         question, subject = fitted
-        asked = _Asked(name, question, question.type, subject, asking=ask(question, self._reader))
+        largest = self._reader.group_size(subject, question)
+        asked = _Asked(name, question, question.type, subject, asking=ask(question, self._reader, largest))
         asked.advance(None)
         return asked
 

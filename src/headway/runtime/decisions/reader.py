@@ -72,6 +72,10 @@ class DecisionReader(abc.ABC):
     calibration: Calibration | None = None
     """What the operator fitted to examples of his own; set once, when the model is loaded."""
 
+    def group_size(self, subject: Subject, question: Question) -> int:
+        """How many options of this question the model reads at once; at least 2. Readers with a short input count tokens."""
+        return self.comfortable_options
+
     @abc.abstractmethod
     def plan(self, subject: Subject, questions: Sequence[Question]) -> list[QuestionPlan | ItemFailure]:
         """One entry for each question, in order. Each is read as if it were alone, unless the family reads all questions

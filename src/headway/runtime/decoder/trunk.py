@@ -70,6 +70,10 @@ class DecoderTrunk:
         """Bytes reserved for keys and values; committed as they are first written."""
         return self._kv.nbytes
 
+    def forget(self) -> None:
+        """Keep nothing of earlier forward passes. A block that is held stays; between two passes none is."""
+        self._manager.pool.reset()
+
     @torch.inference_mode()
     def read(self, rows: Sequence[Row]) -> list[Outcome]:
         """One outcome for each row, in order, as `wanted` describes them.

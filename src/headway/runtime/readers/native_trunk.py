@@ -20,6 +20,9 @@ class NativeTrunk:
     def read(self, rows: Sequence[Row]) -> list[Outcome]:
         return self.trunk.read(rows)
 
+    def forget(self) -> None:
+        self.trunk.forget()
+
     @property
     def nbytes(self) -> int:
         return self.trunk.memory_bytes

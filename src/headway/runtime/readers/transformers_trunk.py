@@ -55,6 +55,9 @@ class TransformersTrunk:
     def vocab_size(self) -> int:
         return int(self.model.config.vocab_size)
 
+    def forget(self) -> None:
+        """There is nothing to forget: what rows share is kept for one call."""
+
     @torch.inference_mode()
     def read(self, rows: Sequence[Row]) -> list[Outcome]:
         """float32 [positions, hidden] for each row, whose detail is `HiddenAt`: final norm applied, in the order asked.

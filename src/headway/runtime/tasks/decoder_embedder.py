@@ -80,6 +80,9 @@ class DecoderEmbedder(LoadedModel):
     def forward(self, rows: Sequence[Row]) -> list[Outcome]:
         return [found if isinstance(found, ItemFailure) else found[0] for found in self._trunk.read(rows)]
 
+    def forget(self) -> None:
+        self._trunk.forget()
+
     def probe_rows(self, chance: Random, length: int) -> list[Row]:
         return [last_token_row(tuple(chance.randrange(self._vocab_size) for _ in range(length)), None)]
 

@@ -30,6 +30,9 @@ class LabelLogitsModel(LoadedModel):
     def forward(self, rows: Sequence[Row]) -> list[Outcome]:
         return self._trunk.read(rows)
 
+    def forget(self) -> None:
+        self._trunk.forget()
+
     def probe_rows(self, chance: Random, length: int) -> list[Row]:
         return [Row(tuple(chance.choices(self._ordinary, k=length)), READOUT, self._labels)]
 

@@ -12,6 +12,7 @@ from headway.artifacts.tokenizer import Tokenizer
 from headway.runtime.decisions.question import Option, Question, QuestionType, Subject
 from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
 from headway.runtime.readers.canonical_text import canonical_text, instructions_text
+from headway.runtime.readers.group_size import fitting_options
 from headway.runtime.readers.plain_text import plain_encode
 from headway.runtime.readers.text_only import refuse_media, too_long
 from headway.runtime.readers.unpublished import not_of_the_format
@@ -62,7 +63,6 @@ class EncoderQuestionReader(DecisionReader):
         self._special = special_ids(tokenizer)
         self._max_tokens = max_tokens
         self.presets = presets
-        self.comfortable_options = max(2, min(255, max_tokens // 32))  # of 1,024 tokens half stay for the state
 
     def plan(self, subject: Subject, questions: Sequence[Question]) -> list[QuestionPlan | ItemFailure]:
         refused = refuse_media(subject)
@@ -70,6 +70,16 @@ class EncoderQuestionReader(DecisionReader):
             return [refused] * len(questions)
         state = self._encode(canonical_text(subject.state))  # once for all questions
         return [self._plan(state, question) for question in questions]
+
+    def group_size(self, subject: Subject, question: Question) -> int:
+        def room() -> int:
+            texts = canonical_text(subject.state), f"{question.type} question: {instructions_text(question.instructions)}"
+            return self._max_tokens - 3 - sum(len(self._encode(text)) for text in texts)
+
+        def lengths() -> list[int]:
+            return [2 + len(self._encode(candidate_text(question.type, index, option))) for index, option in enumerate(question.options)]
+
+        return fitting_options(len(question.options), self.comfortable_options, room, lengths)
 
     def _plan(self, state: list[int], question: Question) -> QuestionPlan | ItemFailure:
         special = self._special

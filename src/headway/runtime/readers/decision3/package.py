@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.artifacts.bounded_json import read_json_object
-from headway.errors import ArtifactError, PackageError
+from headway.errors import ArtifactError
 from headway.runtime.manifests import FileList, Verified, canonical_digest, check_sizes, read_file_list
 from headway.runtime.package import Package
 from headway.runtime.readers.package_tensors import PackageTensors
 from headway.runtime.readers.unpublished import layout_not_published, not_of_the_format
+from headway.runtime.readers.weight_files import INDEX, weight_files
 
 FORMAT: Final = "d3-code-readout-v1"
 CONFIG: Final = "decision_config.json"
@@ -26,8 +27,6 @@ ATTENTION: Final = ("causal", "noncausal_full_attention")
 LEAST_INPUT: Final = 16
 TEXT_PREFIXES: Final = ("language_model.", "model.language_model.")
 VISION_PREFIXES: Final = ("visual.", "model.visual.")
-_INDEX: Final = "model.safetensors.index.json"
-_SINGLE: Final = "model.safetensors"
 IDENTITY_FILES: Final = (READOUT, "tokenizer.json", "tokenizer_config.json", TEMPLATE)
 # Fields of decision_config.json that change answers; the identity covers them.
 IDENTITY_FIELDS: Final = (
@@ -74,7 +73,7 @@ def read_package(package: Package) -> Decision3Package:
     text = config.get("text_config")
     if config.get("model_type") != "qwen3_5" or not isinstance(text, dict) or text.get("model_type") != "qwen3_5_text":
         raise not_of_the_format("config.json", "a qwen3_5 model with a qwen3_5_text text_config", config.get("model_type"))
-    weights = _weight_files(folder)
+    weights = weight_files(folder)
     check_sizes(folder, listed, list(weights))
     limit = decision.get("max_length") or text.get("max_position_embeddings")
     if type(limit) is not int or limit < LEAST_INPUT:
@@ -108,24 +107,13 @@ def _are_distinct(values: Any, kind: type) -> bool:
     return isinstance(values, list) and len(values) == CODES and all(type(value) is kind for value in values) and len(set(values)) == CODES
 
 
-def _weight_files(folder: Path) -> tuple[str, ...]:
-    if (folder / _INDEX).is_file():
-        mapping = read_json_object(folder / _INDEX).get("weight_map")
-        if not isinstance(mapping, dict) or not mapping or not all(isinstance(name, str) and "/" not in name for name in mapping.values()):
-            raise not_of_the_format(_INDEX, "weight_map, tensors and the files of this folder that hold them", mapping)
-        return (_INDEX, *sorted(set(mapping.values())))
-    if (folder / _SINGLE).is_file():
-        return (_SINGLE,)
-    raise PackageError(f"{folder} has no {_SINGLE} and no {_INDEX}", reason="no_weights", param=str(folder), fix="Download the package again.")
-
-
 def weight_tensors(found: Decision3Package) -> PackageTensors:
     """Headers of the checkpoint's files."""
-    return PackageTensors(found.folder, [name for name in found.weights if name.endswith(".safetensors")])
+    return PackageTensors(found.folder, found.weights)
 
 
 def _text_prefix(folder: Path, weights: tuple[str, ...]) -> str:
-    names = list(PackageTensors(folder, [name for name in weights if name.endswith(".safetensors")]).infos)
+    names = list(PackageTensors(folder, weights).infos)
     used = {next((prefix for prefix in (*TEXT_PREFIXES, *VISION_PREFIXES) if name.startswith(prefix)), name) for name in names}
     text = used & set(TEXT_PREFIXES)
     if len(text) != 1 or used - {*TEXT_PREFIXES, *VISION_PREFIXES}:
@@ -135,14 +123,14 @@ def _text_prefix(folder: Path, weights: tuple[str, ...]) -> str:
 
 def loaded_files(found: Decision3Package) -> list[str]:
     """Everything that is read, relative to the package."""
-    return [MANIFEST, "config.json", CONFIG, *(name for name in IDENTITY_FILES if (found.folder / name).is_file()), *found.weights]
+    return [MANIFEST, "config.json", CONFIG, *(name for name in (*IDENTITY_FILES, INDEX) if (found.folder / name).is_file()), *found.weights]
 
 
 def verify_package(package: Package, digests: Mapping[str, str]) -> Verified:
     """Raises PackageError (`hash_mismatch`, `unlisted_file`, `invalid_package`)."""
     found = read_package(package)
     found.listed.check(digests, complete=True)
-    covered = [*(name for name in found.weights if name.endswith(".safetensors")), *(name for name in IDENTITY_FILES if name in digests)]
+    covered = [*found.weights, *(name for name in IDENTITY_FILES if name in digests)]
     fields = {key: found.decision[key] for key in IDENTITY_FIELDS if key in found.decision}
     model = canonical_digest({"files": {name: digests[name] for name in covered}, "decision": fields})
     stated = found.manifest.get("identity")

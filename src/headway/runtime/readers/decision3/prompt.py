@@ -61,6 +61,10 @@ class PromptTokens:
         """Ids without any truncation."""
         return (*self._head, *self._plain(TURN + user), *self._tail)
 
+    def length(self, text: str) -> int:
+        """Tokens of a piece of the user's turn."""
+        return len(self._plain(text))
+
 
 def prompt_tokenizer(folder: Path, tokenizer: Tokenizer) -> PromptTokens:
     """Raises PackageError (`layout_not_published`, `invalid_package`) for chat templates and tokenizers of another form."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from headway.runtime.decisions.question import Question, QuestionType, Subject
 from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
 from headway.runtime.decoder.wanted import HiddenAt
-from headway.runtime.readers.decision3.prompt import PromptTokens, user_text
+from headway.runtime.readers.decision3.prompt import PromptTokens, option_lines, user_text
+from headway.runtime.readers.group_size import fitting_options
 from headway.runtime.readers.text_only import refuse_media, too_long
 from headway.runtime.row import ItemFailure, Outcome, Row
 
@@ -33,6 +35,15 @@ class CodeReader(DecisionReader):
 
     def temperature(self, kind: QuestionType, options: int) -> float:
         return self._temperature
+
+    def group_size(self, subject: Subject, question: Question) -> int:
+        bare = replace(question, options=())
+        return fitting_options(
+            len(question.options), self.comfortable_options,
+            lambda: self._max_tokens - len(self._tokens.encode(user_text(subject.state, bare, ()))),
+            # Each line by itself has at least as many tokens as in the text, but for the line break.
+            lambda: [1 + self._tokens.length(f"{code}: {line}") for code, line in zip(self._codes, option_lines(question), strict=False)],
+        )  # fmt: skip
 
     def _plan(self, subject: Subject, question: Question) -> QuestionPlan | ItemFailure:
         ids = self._tokens.encode(user_text(subject.state, question, self._codes))

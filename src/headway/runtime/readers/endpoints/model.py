@@ -22,6 +22,8 @@ class HiddenTrunk(Protocol):
 
     def read(self, rows: Sequence[Row]) -> list[Outcome]: ...
 
+    def forget(self) -> None: ...
+
     @property
     def nbytes(self) -> int: ...
 
@@ -50,6 +52,9 @@ class EndpointModel(LoadedModel):
     @torch.inference_mode()
     def forward(self, rows: Sequence[Row]) -> list[Outcome]:
         return [self._read(outcome) for outcome in self._trunk.read(rows)]
+
+    def forget(self) -> None:
+        self._trunk.forget()
 
     def _read(self, outcome: Outcome) -> Outcome:
         if isinstance(outcome, ItemFailure):

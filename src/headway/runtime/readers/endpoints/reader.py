@@ -11,7 +11,8 @@ from headway.artifacts.tokenizer import Tokenizer
 from headway.runtime.decisions.question import Question, QuestionType, Subject
 from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
 from headway.runtime.decoder.wanted import HiddenAt
-from headway.runtime.readers.endpoints.prompt import described_options, endpoint_prompt
+from headway.runtime.readers.endpoints.prompt import described_options, endpoint_prompt, option_text
+from headway.runtime.readers.group_size import fitting_options
 from headway.runtime.readers.plain_text import plain_encode
 from headway.runtime.readers.text_only import refuse_media, too_long
 from headway.runtime.row import ItemFailure, Outcome, Row
@@ -40,8 +41,6 @@ class EndpointReader(DecisionReader):
         self._encode = plain_encode(tokenizer)
         self._settings = settings
         self.presets = presets or {}
-        # An option costs 20 to 60 tokens. More than fit are asked in groups, rather than refused.
-        self.comfortable_options = max(2, min(255, settings.max_tokens // 64))
 
     def plan(self, subject: Subject, questions: Sequence[Question]) -> list[QuestionPlan | ItemFailure]:
         refused = refuse_media(subject)
@@ -49,6 +48,14 @@ class EndpointReader(DecisionReader):
 
     def temperature(self, kind: QuestionType, options: int) -> float:
         return self._settings.temperatures.get(kind, 1.0)
+
+    def group_size(self, subject: Subject, question: Question) -> int:
+        options = described_options(question, self._settings.noul_sides, self._settings.null_as_key)
+        return fitting_options(
+            len(options), self.comfortable_options,
+            lambda: self._settings.max_tokens - len(endpoint_prompt(subject.state, question, (), self._encode).token_ids),
+            lambda: [len(self._encode(option_text(*option))) for option in options],
+        )  # fmt: skip
 
     def _plan(self, subject: Subject, question: Question) -> QuestionPlan | ItemFailure:
         options = described_options(question, self._settings.noul_sides, self._settings.null_as_key)

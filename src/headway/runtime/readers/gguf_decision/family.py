@@ -27,6 +27,7 @@ class GgufDecisionFamily(ModelFamily):
     name: ClassVar[str] = "gguf_decision"
     surfaces: ClassVar[tuple[Surface, ...]] = ("decisions",)
     option_names: ClassVar[frozenset[str]] = frozenset({"max_scan_tokens"})
+    shares_context: ClassVar[bool] = True
 
     def detect(self, package: Package) -> bool:
         path = _gguf_file(package)

@@ -16,6 +16,7 @@ from headway.runtime.readers.kev.prompt import PromptBuilder
 from headway.runtime.readers.text_only import refuse_media, too_long
 from headway.runtime.row import ItemFailure, Outcome, Row
 
+COMFORTABLE_OPTIONS: Final = 64  # about the 1,024 tokens of a question that the packages were trained with at most
 TYPES: Final[tuple[QuestionType, ...]] = ("choice", "noul", "score")
 
 
@@ -23,6 +24,7 @@ class KevReader(DecisionReader):
     """Outcomes are logits, float32 [options]. The state comes first, so questions about it share what it costs."""
 
     question_types: frozenset[QuestionType] = frozenset(TYPES)
+    comfortable_options = COMFORTABLE_OPTIONS
 
     def __init__(self, tokenizer: Tokenizer, max_tokens: int, temperature: float):
         self._builder = PromptBuilder(tokenizer)

@@ -9,6 +9,9 @@ import numpy as np
 
 from headway.runtime.decisions.question import Question, QuestionType, Subject
 from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.runtime.readers.canonical_text import canonical_text
+from headway.runtime.readers.endpoints.prompt import option_text
+from headway.runtime.readers.group_size import fitting_options
 from headway.runtime.readers.text_only import too_long
 from headway.runtime.readers.vela2.blocks import Block, BlockForm
 from headway.runtime.readers.vela2.calibration import ROUTER, Calibration, is_alias
@@ -54,10 +57,17 @@ class BlockReader(DecisionReader):
         self._max_tokens = max_tokens
         self._broad_loaded = broad_loaded
         self.presets = presets
-        self.comfortable_options = max(2, min(255, max_tokens // 64))
 
     def temperature(self, kind: QuestionType, options: int) -> float:
         return self._calibration.temperature("choice" if kind == "noul" else kind)
+
+    def group_size(self, subject: Subject, question: Question) -> int:
+        """Half of the input stays for the state."""
+        described = [(option.key, "" if option.description is None else canonical_text(option.description)) for option in question.options]
+        return fitting_options(
+            len(described), self.comfortable_options, lambda: self._max_tokens // 2,
+            lambda: [len(self._requests.ids(option_text(*each))) for each in described],
+        )  # fmt: skip
 
     def plan(self, subject: Subject, questions: Sequence[Question]) -> list[QuestionPlan | ItemFailure]:
         prepared = self._requests.prepare(subject, questions)

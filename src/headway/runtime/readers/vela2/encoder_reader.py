@@ -13,6 +13,8 @@ import numpy as np
 
 from headway.runtime.decisions.question import Question, QuestionType, Subject
 from headway.runtime.decisions.reader import DecisionReader, FloatArray, QuestionPlan, Reading
+from headway.runtime.readers.canonical_text import canonical_text, instructions_text
+from headway.runtime.readers.group_size import fitting_options
 from headway.runtime.readers.text_only import too_long
 from headway.runtime.readers.vela2.calibration import ROUTER
 from headway.runtime.readers.vela2.marker_readout import MarkerLogits
@@ -54,15 +56,16 @@ class SequenceReader(DecisionReader):
     reads_parts = True
 
     def __init__(self, requests: RequestReader, readings: VelaReadings, form: SequenceForm, presets: Mapping[str, Question], *,
-                 max_tokens: int, overlap: int, temperatures: Mapping[str, float]):  # fmt: skip
+                 max_tokens: int, overlap: int, temperatures: Mapping[str, float], isolated: bool = False):  # fmt: skip
+        """`isolated`: a sequence for each question, so that none hears of another. The models were made for one sequence."""
         self._requests = requests
         self._readings = readings
         self._form = form
         self._max_tokens = max_tokens
         self._overlap = overlap
         self._temperatures = temperatures
+        self._isolated = isolated
         self.presets = presets
-        self.comfortable_options = max(2, min(255, max_tokens // 32))
 
     def temperature(self, kind: QuestionType, options: int) -> float:
         return self._temperatures["choice" if kind == "noul" else kind]
@@ -74,7 +77,7 @@ class SequenceReader(DecisionReader):
         plans: dict[int, QuestionPlan | ItemFailure] = {
             index: each for index, each in enumerate(prepared.questions) if isinstance(each, ItemFailure)
         }
-        for group in _groups(prepared.questions):
+        for group in _groups(prepared.questions, self._isolated):
             for laid in self._lay(prepared, group):
                 if isinstance(laid, ItemFailure):
                     plans.update(dict.fromkeys(group, laid))
@@ -83,8 +86,21 @@ class SequenceReader(DecisionReader):
                     plans[index] = self._question_plan(prepared, laid, index)
         return [plans[index] for index in range(len(questions))]
 
+    def group_size(self, subject: Subject, question: Question) -> int:
+        """Half of the input stays for the state."""
+        text = self._requests.ids(instructions_text(question.instructions))
+        described = [self._option_text(option.key, "" if option.description is None else canonical_text(option.description)) for option in question.options]
+        return fitting_options(
+            len(described), self.comfortable_options, lambda: self._max_tokens // 2 - len(text) - 2,
+            lambda: [1 + len(self._requests.ids(each)) for each in described],
+        )  # fmt: skip
+
+    @staticmethod
+    def _option_text(name: str, text: str) -> str:
+        return f"{name}: {text}" if text else name
+
     def _schema(self, question: VelaQuestion) -> SchemaTokens:
-        options = tuple(self._requests.ids(f"{name}: {text}" if text else name) for name, text in question.options)
+        options = tuple(self._requests.ids(self._option_text(name, text)) for name, text in question.options)
         return SchemaTokens(question, () if question.kind == "span" else self._requests.ids(question.text), options)
 
     def _lay(self, prepared: Prepared, group: Sequence[int]) -> list[Laid | ItemFailure]:
@@ -181,8 +197,10 @@ def _is_span(question: VelaQuestion | ItemFailure) -> bool:
     return isinstance(question, VelaQuestion) and question.kind == "span"
 
 
-def _groups(questions: Sequence[VelaQuestion | ItemFailure]) -> list[list[int]]:
+def _groups(questions: Sequence[VelaQuestion | ItemFailure], isolated: bool) -> list[list[int]]:
     """Questions that may share a sequence: all but the second and later spans; those that take the beginning apart."""
+    if isolated:
+        return [[index] for index, each in enumerate(questions) if isinstance(each, VelaQuestion)]
     groups: list[list[int]] = []
     for truncate in (False, True):
         those = [index for index, each in enumerate(questions) if isinstance(each, VelaQuestion) and each.truncate == truncate]

@@ -48,14 +48,16 @@ from headway.runtime.readers.vela2.sequence import MARKERS, sequence_form
 from headway.runtime.readers.vela2.span_head import BROAD_PREFIX, ROUTER_PREFIX, SpanHead, span_shapes
 
 _NOUL_OPTION = "noul_calibration"
+_ISOLATE_OPTION = "isolate_questions"
 
 
 class Vela2Family(ModelFamily):
-    """Options: `max_scan_tokens`, `noul_calibration` (true or false; else what the package says)."""
+    """Options: `max_scan_tokens`; `noul_calibration` (true or false; else what the package says); `isolate_questions`: a
+    sequence of the encoder for each question."""
 
     name: ClassVar[str] = "vela2"
     surfaces: ClassVar[tuple[Surface, ...]] = ("decisions",)
-    option_names: ClassVar[frozenset[str]] = frozenset({SCAN_OPTION, _NOUL_OPTION})
+    option_names: ClassVar[frozenset[str]] = frozenset({SCAN_OPTION, _NOUL_OPTION, _ISOLATE_OPTION})
 
     def detect(self, package: Package) -> bool:
         return is_vela2(package)
@@ -106,7 +108,8 @@ def _load_encoder(found: Vela2Package, facts: ModelFacts, requests: RequestReade
     calibration = found.calibration
     temperatures = {kind: calibration.temperature(kind) for kind in ("choice", "score", "set", "span")}
     reader = SequenceReader(requests, readings, form, read_presets(calibration), max_tokens=found.max_tokens,
-                            overlap=found.config["window_overlap"], temperatures=temperatures)  # fmt: skip
+                            overlap=found.config["window_overlap"], temperatures=temperatures,
+                            isolated=bool(placement.options.get(_ISOLATE_OPTION, False)))  # fmt: skip
     return SequenceModel(facts, reader, encoder, readout, found.backbone_config["vocab_size"], plan.parameters * dtype.itemsize)
 
 

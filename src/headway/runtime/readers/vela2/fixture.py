@@ -22,9 +22,10 @@ from headway.runtime.readers.fixtures.tiny_backbone import (
 from headway.runtime.readers.fixtures.tiny_tokenizer import write_tiny_tokenizer
 from headway.runtime.readers.vela2.calibration import CALIBRATION
 from headway.runtime.readers.vela2.marker_readout import readout_shapes
-from headway.runtime.readers.vela2.package import BROAD_HEAD, DECODER, ENCODER, INDEX, MANIFEST, SUMS, WEIGHTS
+from headway.runtime.readers.vela2.package import BROAD_HEAD, DECODER, ENCODER, MANIFEST, SUMS
 from headway.runtime.readers.vela2.sequence import MARKERS
 from headway.runtime.readers.vela2.span_head import BROAD_PREFIX, ROUTER_PREFIX, span_shapes
+from headway.runtime.readers.weight_files import INDEX, SINGLE
 
 _PROJECTED: Final = 16
 _SLOTS: Final = 8
@@ -55,7 +56,7 @@ def _write_encoder(folder: Path, seed: int) -> None:
     chance = torch.Generator().manual_seed(seed + 1)
     head = {name: random_tensor(name, shape, chance) for name, shape in readout_shapes(encoder["hidden_size"], _PROJECTED, "both").items()}
     head |= {"log_tau": torch.tensor(-1.0), "log_tau_span": torch.tensor(-1.5)}
-    save_file({**{f"encoder.{name}": value for name, value in random_encoder(encoder, seed).items()}, **head}, folder / WEIGHTS)
+    save_file({**{f"encoder.{name}": value for name, value in random_encoder(encoder, seed).items()}, **head}, folder / SINGLE)
     _write(folder / "config.json", {
         "architectures": ["Vela2Model"], "model_type": ENCODER, "format_version": 1, "encoder_config": encoder, "proj_dim": _PROJECTED, "readout": "both",
         "markers": list(MARKERS), "marker_ids": {name: first + place for place, name in enumerate(MARKERS)},

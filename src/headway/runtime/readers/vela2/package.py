@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from headway.artifacts.bounded_json import read_json_object
-from headway.errors import ArtifactError, PackageError
+from headway.errors import ArtifactError
 from headway.runtime.manifests import Verified, digest_of_digests, read_file_list, read_sums
 from headway.runtime.package import Package
 from headway.runtime.readers.unpublished import layout_not_published, not_of_the_format
 from headway.runtime.readers.vela2.calibration import CALIBRATION, Calibration, read_calibration
 from headway.runtime.readers.vela2.marker_readout import READOUTS
+from headway.runtime.readers.weight_files import INDEX, weight_files
 
 ENCODER: Final = "vela2-unified"
 DECODER: Final = "vela2-decoder"
-WEIGHTS: Final = "model.safetensors"
-INDEX: Final = "model.safetensors.index.json"
 BROAD_HEAD: Final = "broad_head.safetensors"
 SUMS: Final = "SHA256SUMS"
 MANIFEST: Final = "MODEL_MANIFEST.json"
@@ -46,7 +44,7 @@ class Vela2Package:
 
     @property
     def loaded_files(self) -> tuple[str, ...]:
-        extras = (INDEX, BROAD_HEAD) if self.member == DECODER else ()
+        extras = (INDEX, BROAD_HEAD) if self.member == DECODER else (INDEX,)
         there = (name for name in (*extras, MANIFEST, SUMS) if (self.folder / name).is_file())
         return ("config.json", CALIBRATION, "tokenizer.json", *self.weights, *there)
 
@@ -66,8 +64,7 @@ def read_package(package: Package) -> Vela2Package:
     if config.get("format_version") != 1:
         raise layout_not_published(f"{member} packages of format version {config.get('format_version')!r:.20} (known: 1)", "config.json")
     _check_config(member, config)
-    found = _weight_files(folder, member)
-    return Vela2Package(folder, member, config, read_calibration(folder), found, member == DECODER and (folder / BROAD_HEAD).is_file())
+    return Vela2Package(folder, member, config, read_calibration(folder), weight_files(folder), member == DECODER and (folder / BROAD_HEAD).is_file())
 
 
 def _check_config(member: str, config: Mapping[str, Any]) -> None:
@@ -83,17 +80,6 @@ def _check_config(member: str, config: Mapping[str, Any]) -> None:
         raise not_of_the_format("config.json", f"{backbone}, an object", config.get(backbone))
     if member == ENCODER and config.get("readout") not in READOUTS:
         raise layout_not_published(f"readouts of kind {config.get('readout')!r:.60} (known: {', '.join(READOUTS)})", "config.json")
-
-
-def _weight_files(folder: Path, member: str) -> tuple[str, ...]:
-    if member == DECODER and (folder / INDEX).is_file():
-        mapping = read_json_object(folder / INDEX).get("weight_map")
-        if not isinstance(mapping, dict) or not mapping or not all(isinstance(name, str) and "/" not in name for name in mapping.values()):
-            raise not_of_the_format(INDEX, "weight_map, tensors and the files of this folder that hold them", mapping)
-        return tuple(sorted(set(mapping.values())))
-    if not (folder / WEIGHTS).is_file():
-        raise PackageError(f"{folder} has no {WEIGHTS}", reason="no_weights", param=str(folder), fix="Download the package again.")
-    return (WEIGHTS,)
 
 
 def verify_package(package: Package, digests: Mapping[str, str]) -> Verified:
