@@ -16,7 +16,7 @@ import zstandard
 from jevbench.suites import load_suite
 from jevcompat.runner import run
 
-from headway.runtime.http.decision_endpoints import ALIASES
+from headway.runtime.settings import WorkerSettings
 from tests.conformance.decision_worker import KEY, MODELS, decision_worker
 from tests.runtime.worker_process import WorkerProcess
 
@@ -94,7 +94,7 @@ def test_the_sdk_of_typesafe(locked: WorkerProcess) -> None:
         client.system_one(state="x", questions=questions)
 
 
-@pytest.mark.parametrize("model", [*MODELS, *sorted(ALIASES)])
+@pytest.mark.parametrize("model", [*MODELS, *WorkerSettings().decision_alias])
 def test_the_sdk_of_openai(worker: WorkerProcess, model: str) -> None:
     client = openai.OpenAI(base_url=f"{worker.url}/v1", api_key="none", max_retries=0)
     found = client.decisions.create(

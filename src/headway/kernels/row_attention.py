@@ -66,7 +66,7 @@ def _band(length: int, reach: int) -> torch.Tensor:
     return (places[:, None] - places).abs() <= reach
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _strip_masks(length: int, reach: int) -> torch.Tensor:
     """bool [blocks, 1, 2 * reach, 4 * reach]. Queries beyond the end, which nobody reads, see one key of their strip at
     least: a row of nothing but masked scores has no softmax."""

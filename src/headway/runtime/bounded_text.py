@@ -100,7 +100,7 @@ class BoundedText:
         exact: list[Break] = [whitespace_break, symbol_break, run_break]
         for text in probe_texts():
             whole = self._encode(text, offsets=True)
-            for place in range(len(text) // 2, len(text), len(text) // 12):
+            for place in range(len(text) // 2, len(text), len(text) // 8):
                 size = _between_letters(text, place)
                 part = self._encode(text[:size], offsets=True)
                 for find in tuple(exact):

@@ -22,6 +22,7 @@ WORKER_FLAGS: tuple[Flag, ...] = (
     Flag("port", "int", 8100, "Port to listen on; 0 = any free one.", FRONT, span=whole(0, 65535)),
     Flag("uds", "text", None, "Path of a Unix socket to listen on instead.", FRONT),
     Flag("api-key", "texts", (), "Key that clients must send; may be repeated. VLLM_SRUN_API_KEY is read when absent.", FRONT),
+    Flag("decision-alias", "texts", ("jev-latest", "jev-preview"), "Name that means the first model that answers decisions; may be repeated.", FRONT),
     Flag("max-request-bytes", "size", 8_388_608, "Largest request body.", FRONT, span=whole(1)),
     Flag("max-bundle-tasks", "int", 64, "Most tasks of one bundle.", FRONT, span=whole(1)),
     Flag("shutdown-timeout", "float", 10.0, "Seconds that requests may go on after SIGTERM.", FRONT, span=Span(0, 10**9)),

@@ -31,7 +31,7 @@ class LoadedModel(abc.ABC):
     def probe_rows(self, chance: Random, length: int) -> list[Row]:
         """One row of about `length` random tokens for each readout, for the probe that compares alone and batched."""
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027 - most models keep nothing
         """Drop what earlier passes left behind for later ones, so that the next computes as the first one did, to the last bit.
         On the device thread. Models that keep nothing inherit this."""
 

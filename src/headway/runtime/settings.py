@@ -17,6 +17,7 @@ class WorkerSettings:
     port: int = 8100
     uds: str | None = None  # path of a Unix socket; replaces host and port
     api_key: tuple[str, ...] = ()
+    decision_alias: tuple[str, ...] = ("jev-latest", "jev-preview")
     # how much a request may be
     max_request_bytes: int = 8_388_608
     max_bundle_tasks: int = 64

@@ -38,11 +38,12 @@ def is_runtime(fields: Mapping[str, Any]) -> bool:
     questions = fields.get("questions")
     if not isinstance(questions, dict):
         return False
-    return any(isinstance(q, dict) and (_is_runtime_type(q.get("type")) or not q.keys().isdisjoint(RUNTIME_FIELDS)) for q in questions.values())
+    return any(isinstance(question, dict) and _is_runtime_question(question) for question in questions.values())
 
 
-def _is_runtime_type(kind: Any) -> bool:
-    return isinstance(kind, str) and kind in RUNTIME_TYPES
+def _is_runtime_question(question: Mapping[str, Any]) -> bool:
+    kind = question.get("type")
+    return (isinstance(kind, str) and kind in RUNTIME_TYPES) or not question.keys().isdisjoint(RUNTIME_FIELDS)
 
 
 def read_decision_body(fields: Mapping[str, Any], limits: DecisionLimits = LIMITS) -> DecisionRequest:
@@ -94,8 +95,9 @@ def _holds_media(state: Any) -> bool:
     messages = state.get("messages") if isinstance(state, dict) else state
     if not isinstance(messages, list):
         return False
-    contents = [m["content"] for m in messages if isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), list)]
-    return any(isinstance(part, dict) and part.get("type") in _IMAGE_PARTS for content in contents for part in content)
+    said = [each for each in messages if isinstance(each, dict) and isinstance(each.get("role"), str)]
+    parts = [part for each in said if isinstance(each.get("content"), list) for part in each["content"] if isinstance(part, dict)]
+    return any(isinstance(part.get("type"), str) and part["type"] in _IMAGE_PARTS for part in parts)
 
 
 def questions_problem(fields: Mapping[str, Any], where: Location, limits: DecisionLimits) -> list[Violation]:
@@ -118,15 +120,18 @@ def read_questions(given: Mapping[str, Any], *, strict: bool) -> dict[str, Quest
     read: dict[str, Question | InvalidQuestion] = {}
     taken = set(given)
     for name, each in given.items():
-        question = read_question(each, strict=strict) if name else InvalidQuestion(None, (Violation((), "the id is empty", "string_too_short"),))
+        question = read_question(each, strict=strict) if name else _unusable(None, "the id is empty", "string_too_short")
         if isinstance(question, Question) and question.type == "set":
             answered = {f"{name}.{option.key}" for option in question.options}
-            if not taken.isdisjoint(answered):
-                clash = sorted(taken & answered)[0]
-                question = InvalidQuestion("set", (Violation(("id",), f"its label is answered as {clash[:80]!r}, which is an id of this request", "value_error"),))
+            if clashes := sorted(taken & answered):
+                question = _unusable("set", f"a label is answered as {clashes[0][:80]!r}, which is an id of this request", "value_error")
             taken |= answered
         read[name] = question
     return read
+
+
+def _unusable(kind: str | None, message: str, code: str) -> InvalidQuestion:
+    return InvalidQuestion(kind, (Violation((), message, code),))
 
 
 def _states(given: Any, strict: bool, limits: DecisionLimits) -> dict[str, DecisionPart]:

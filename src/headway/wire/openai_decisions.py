@@ -52,7 +52,8 @@ def read_openai_decisions(fields: Mapping[str, Any], limits: DecisionLimits = LI
     if not isinstance(questions, list):
         _refuse("expected an array of questions", "missing" if questions is None else "list_type", ("body", "questions"))
     if not 1 <= len(questions) <= limits.questions:
-        _refuse(f"{len(questions)} questions, expected 1 to {limits.questions}", "too_long" if questions else "too_short", ("body", "questions"))
+        kind = "too_long" if questions else "too_short"
+        _refuse(f"{len(questions)} questions, expected 1 to {limits.questions}", kind, ("body", "questions"))
     if fields.get("input") is None:
         _refuse("input is missing", "missing", ("body", "input"))
     state = read_input(fields["input"], ("body", "input"))
@@ -99,7 +100,7 @@ def _predicate(given: Mapping[str, Any], instructions: str, name: str | None, wh
 def _choice(given: Mapping[str, Any], instructions: str, name: str | None, where: Location) -> tuple[Question, Named]:
     entries = _entries(given, "choices", "value", (str, bool), "choice", where)
     values = [value for value, _ in entries]
-    if len({(type(value), value) for value in values}) < len(values):
+    if len(set(values)) < len(values):
         _refuse("a value is there twice", "value_error", (*where, "choices"))
     texts = [value for value in values if isinstance(value, str)]
     options = tuple(Option(_key(value, texts), description) for value, description in entries)

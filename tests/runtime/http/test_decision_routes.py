@@ -140,3 +140,10 @@ def test_multipart_is_refused(worker: LiveWorker) -> None:
     answer = httpx.post(f"{worker.url}/v1/systemone", files={"request": b"{}"}, trust_env=False)
     assert answer.status_code == 415
     assert isinstance(answer.json()["detail"]["message"], str)
+
+
+def test_the_operator_chooses_the_aliases() -> None:
+    body = {"state": "s", "questions": {"q": NOUL}}
+    with live_worker({"table": TableModel(TableReader())}, decision_alias=("judge",)) as worker:
+        assert worker.post("/v1/systemone", body | {"model": "judge"}).json()["model"] == "table"
+        assert worker.post("/v1/systemone", body | {"model": "jev-latest"}).status_code == 404

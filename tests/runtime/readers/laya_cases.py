@@ -17,6 +17,7 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
     ("", {"type": "choice", "instructions": "Pick", "criteria": {"only this": None, "or that": 0}}),
     ("short", {"type": "choice", "instructions": "Which of these topics is it about? " * 12, "criteria": {f"topic {i}": f"things about the topic {i} " * (3 * i) for i in range(5)}}),
     ("short", {"type": "choice", "instructions": "Which?", "criteria": {f"k{i}": f"what the key {i} means in words" for i in range(16)}}),
+    ("short", {"type": "choice", "instructions": "Which of these two?", "criteria": {"long": "one two three four five six " * 20, "brief": None}}),
     ("the first\r\nthe second\ttab", {"type": "choice", "instructions": "Which?", "criteria": {f"k{i}": None for i in range(11)}}),
 ]  # fmt: skip
 # Cut where the package cuts: at the end, of lists at the beginning.

@@ -18,7 +18,7 @@ from headway.runtime.family import Placement
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.package import Package
 from headway.runtime.readers.gguf_decision.family import GgufDecisionFamily
-from headway.runtime.readers.gguf_decision.metadata import OTHER_KINDS
+from headway.runtime.readers.gguf_decision.metadata import OTHER_KINDS, DecisionMetadata
 from tests.runtime.readers.asking import answer, probabilities, question_of, request_of
 from tests.runtime.readers.gguf_cases import CASES, TEMPLATES
 from tests.runtime.readers.tiny_gguf import finish, write_decision_gguf
@@ -91,6 +91,15 @@ def test_damaged_metadata_is_refused(tmp_path: Path, folder: Path) -> None:
     finish(writer)
     with pytest.raises(HeadwayError, match="a chat template named systemone"):
         loaded(tmp_path / "y.gguf")
+
+
+def test_temperatures_are_looked_up_by_type_and_bucket_then_by_type() -> None:
+    by_bucket = {"choice.2": 2.0, "choice.3_5": 3.0, "choice.6_10": 4.0, "choice.11": 5.0, "noul": 6.0}
+    found = DecisionMetadata("qwen3", "openjev", "", by_bucket, 0, 0)
+    assert [found.temperature("choice", n) for n in (2, 3, 5, 6, 10, 11, 255)] == [2, 3, 3, 4, 4, 5, 5]
+    assert (found.temperature("noul", 2), found.temperature("score", 4)) == (6, 1)
+    lev = DecisionMetadata("qwen3", "lev", "", {"choice.small": 2.0, "choice.mid": 3.0, "choice.large": 4.0}, 0, 0)
+    assert [lev.temperature("choice", n) for n in (2, 8, 9, 26, 27, 255)] == [2, 2, 3, 3, 4, 4]
 
 
 def test_a_template_that_fails_fails_the_question(tmp_path: Path, folder: Path) -> None:

@@ -24,7 +24,7 @@ from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.package import Package
 from headway.runtime.readers.laya.family import LayaFamily
 from headway.runtime.readers.laya.reader import LayaReader
-from headway.runtime.readers.laya.sequence import LayaSequences
+from headway.runtime.readers.laya.sequence import LayaSequences, fitted_head
 from headway.runtime.readers.laya.settings import parse_settings
 from headway.runtime.row import ItemFailure
 from tests.runtime.readers.asking import answer, probabilities, question_of
@@ -87,6 +87,15 @@ def test_many_options_in_one_sequence_share_its_tokens(folder: Path, model: Load
     found = softmax(reading.scores / reader_of(folder / "laya").temperature("choice", 40))
     assert np.abs(found - probabilities(RECORDED["answers"][-1])).max() <= 1e-4
     assert reading.extras["option_tokens"] == 4
+
+
+@pytest.mark.parametrize(("tokens", "kept", "question"), [([57, 55], [49, 49], 30), ([28] * 4, [28] * 4, 16), ([28, 28, 28, 29], [28] * 4, 16), ([2] * 63, [2] * 63, 8)])
+def test_options_are_cut_evenly_once_they_leave_the_question_less_than_16(tokens: list[int], kept: list[int], question: int) -> None:
+    options = [[103] * count for count in tokens]
+    head = fitted_head(101, [7] * 40, options, 102, budget=128)
+    ends = [*head.markers[1:], len(head.ids) - 1]
+    assert [end - start for start, end in zip(head.markers, ends, strict=True)] == kept
+    assert head.ids.count(7) == question
 
 
 @pytest.mark.parametrize("count", [2, 26, 255])

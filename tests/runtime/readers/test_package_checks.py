@@ -194,6 +194,13 @@ def test_an_adapter_needs_exactly_its_base(root: Path) -> None:
         load_adapter(path, str(base))
 
 
+def test_sums_cover_settings_too(root: Path) -> None:
+    path = root / "vela2-decoder"
+    change(path / "calibration.json", lambda c: c["temperature"].update(span=0.7))
+    with pytest.raises(PackageError, match=r"a file hash does not match: calibration\.json .* SHA256SUMS"):
+        verify(FAMILIES["vela2"], path)
+
+
 def test_a_file_too_many_or_too_few_in_an_exact_package(root: Path) -> None:
     path = root / "decision2-qwen3"
     (path / "extra.py").write_text("print()")

@@ -12,7 +12,11 @@ from headway.runtime.family import Placement
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.package import Package
 from headway.runtime.plan import run_plan
+from headway.runtime.readers.vela2.calibration import Calibration
 from headway.runtime.readers.vela2.family import Vela2Family
+from headway.runtime.readers.vela2.questions import VelaQuestion
+from headway.runtime.readers.vela2.reading import SpanSource, VelaReadings
+from headway.runtime.readers.vela2.words import Word
 from headway.wire.decisions import DecisionPart, DecisionRequest, Option, Question
 from tests.runtime.readers.decision_oracles import read
 from tests.runtime.readers.plain_models import Floats, softmax
@@ -211,6 +215,32 @@ def test_the_beginning_alone(folder: Path) -> None:
     assert found["x_unread_tokens"] == len(oracle.ids(text)) - width
     strict = Question("choice", "Which subject?", QUESTIONS["domain"].options, require_full_input=True)
     assert ask(model, text, domain=strict)["answers"]["domain"]["input_coverage"] == "complete"
+
+
+def test_what_cannot_be_read_whole_says_so(folder: Path) -> None:
+    """Parts that a question reads together are cut together; a question that needs all of them is refused."""
+    model = loaded(folder, "encoder")
+    state = {"request": "long words " * 300, "source": "more words " * 300}
+    sides = (Option("false"), Option("true"))
+    answers = ask(model, state, any=Question("noul", "So?", sides), all=Question("noul", "So?", sides, require_full_input=True))["answers"]
+    assert answers["any"]["x_unread_tokens"] > 0
+    assert answers["all"]["error"] == "max_length_exceeded"
+
+
+def test_little_personal_data_is_read_at_a_higher_threshold() -> None:
+    raw = {"temperature": {}, "thresholds": {}, "pii_types": ["A"], "pii_length_rule": {"anchors": [{"n_tokens": 5, "threshold": 0.02}]},
+           "pii_sparse_gate": {"K": 1, "t_sparse": 0.3, "probe_threshold": 0.5}}  # fmt: skip
+    readings = VelaReadings(Calibration(raw), calibrate_nouls=False, report_heads=False)
+    question = VelaQuestion("span", "", ("user",), (("A", ""),), "pii", False, None, None, None, False)
+    words = [Word(0, 1, 0, 0), Word(2, 3, 1, 1), Word(4, 5, 2, 2)]
+    source = SpanSource("a b c", 5, words, "router")
+
+    def read(*chances: float) -> tuple[float | None, list[str]]:
+        found = readings.spans(question, np.log(np.array(chances) / (1 - np.array(chances)))[:, None], source, 0)
+        return found.threshold, [span.text for span in found.spans]
+
+    assert read(0.9, 0.1, 0.2) == (0.3, ["a"])
+    assert read(0.9, 0.01, 0.9) == (pytest.approx(0.02), ["a", "c"])  # two spans at the probe: more than K
 
 
 @pytest.mark.parametrize("variant", ["encoder", "decoder"])

@@ -39,7 +39,7 @@ async def answer_call(
     state: WorkerState, endpoint: Endpoint, call: Call, size: int, phases: Phases
 ) -> dict[str, Any]:
     """The body of the answer. Raises RequestError and the other errors of the table."""
-    model, running = choose(state.models, call, endpoint)
+    model, running = choose(state.models, call, endpoint, state.settings.decision_alias)
     planned: Planned | None = None
     try:
         planned = await begin(running.model.planners[call.surface](call.request), planning_place(state, size))

@@ -48,8 +48,8 @@ class Call:
 class Endpoint:
     """A POST route. `read` raises RequestError; it runs on the event loop for small bodies, on a thread for large ones.
 
-    `style` chooses how errors look, from the body (None while there is none). `aliases` are names of models that mean
-    the default model: the first one that serves the surface. `is_model_optional`: an absent name means it as well, however
+    `style` chooses how errors look, from the body (None while there is none). `has_aliases`: the names of
+    --decision-alias mean the default model: the first one that serves the surface. `is_model_optional`: an absent name means it as well, however
     many models there are; otherwise a name is needed as soon as there are several. `names_anything`: so do unknown names.
     `max_bytes` of a body (None: the server's setting).
     """
@@ -58,7 +58,7 @@ class Endpoint:
     name: str  # the `endpoint` label of metrics
     read: Callable[[Fields], Call]
     style: Callable[[Fields | None], Refuse] = lambda fields: worker_refusal
-    aliases: frozenset[str] = frozenset()
+    has_aliases: bool = False
     is_model_optional: bool = False
     names_anything: bool = False
     max_bytes: int | None = None

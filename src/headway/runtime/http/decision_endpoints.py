@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from headway.runtime.http.call import Call, Endpoint, Fields
+from headway.runtime.http.call import Call, Endpoint, Fields, Refuse
 from headway.runtime.http.decision_refusals import batch_style, decisions_style, system_one_style
 from headway.runtime.served_model import ServedModel
 from headway.wire.decision_batch import batch_answer, read_decision_batch
@@ -16,23 +16,20 @@ from headway.wire.openai_decision_answer import openai_answer
 from headway.wire.openai_decisions import OpenAIDecisions, is_openai, read_openai_decisions
 from headway.wire.violations import SchemaError, Violation
 
-ALIASES: Final = frozenset({"jev-latest", "jev-preview"})
-"""Names that clients of System One send unless told otherwise."""
 MAX_BYTES: Final = 32 * 1024 * 1024
 
 
-def decision_endpoints(aliases: frozenset[str] = ALIASES) -> tuple[Endpoint, ...]:
-    """`aliases` mean the first model that answers decisions."""
-    endpoint = partial(_endpoint, aliases)
+def decision_endpoints() -> tuple[Endpoint, ...]:
+    """Names of --decision-alias mean the first model that answers decisions."""
     return (
-        endpoint("/v1/decisions", "decisions", read_decisions_call, style=decisions_style),
-        endpoint("/v1/systemone", "systemone", read_system_one_call, style=system_one_style),
-        endpoint("/v1/systemone/batch", "systemone_batch", read_batch_call, style=batch_style),
+        _endpoint("/v1/decisions", "decisions", read_decisions_call, decisions_style),
+        _endpoint("/v1/systemone", "systemone", read_system_one_call, system_one_style),
+        _endpoint("/v1/systemone/batch", "systemone_batch", read_batch_call, batch_style),
     )
 
 
-def _endpoint(aliases: frozenset[str], path: str, name: str, read: Callable[[Fields], Call], **more: Any) -> Endpoint:
-    return Endpoint(path, name, read, aliases=aliases, is_model_optional=True, max_bytes=MAX_BYTES, **more)
+def _endpoint(path: str, name: str, read: Callable[[Fields], Call], style: Callable[[Fields | None], Refuse]) -> Endpoint:
+    return Endpoint(path, name, read, style, has_aliases=True, is_model_optional=True, max_bytes=MAX_BYTES)
 
 
 def read_system_one_call(fields: Fields) -> Call:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from headway.errors import HeadwayError, LoadingError, NotFoundError, RequestError
 from headway.runtime.http.call import Call, Endpoint
 from headway.runtime.loaded_model import Surface
@@ -10,10 +12,12 @@ from headway.runtime.served_model import Running, ServedModel, ServedModels
 _LONGEST_NAME = 200
 
 
-def choose(models: ServedModels, call: Call, endpoint: Endpoint | None = None) -> tuple[ServedModel, Running]:
+def choose(
+    models: ServedModels, call: Call, endpoint: Endpoint | None = None, aliases: Collection[str] = ()
+) -> tuple[ServedModel, Running]:
     """Raises NotFoundError (`model_not_found`), RequestError for a name that is missing, LoadingError while the model is
     not ready, HeadwayError (`unsupported_surface`) for a model that does not serve the surface."""
-    model = _named(models, call, endpoint)
+    model = _named(models, call, endpoint, aliases)
     running = model.running
     if running is None or not model.is_ready:
         why = f": {model.readiness.reason}" if model.readiness.reason else ""
@@ -26,7 +30,7 @@ def choose(models: ServedModels, call: Call, endpoint: Endpoint | None = None) -
     return model, running
 
 
-def _named(models: ServedModels, call: Call, endpoint: Endpoint | None) -> ServedModel:
+def _named(models: ServedModels, call: Call, endpoint: Endpoint | None, aliases: Collection[str]) -> ServedModel:
     name = call.model
     if name is None:
         if len(models.models) == 1:
@@ -39,7 +43,7 @@ def _named(models: ServedModels, call: Call, endpoint: Endpoint | None) -> Serve
     found = models.named(name)
     if found is not None:
         return found
-    if endpoint is not None and (name in endpoint.aliases or endpoint.names_anything):
+    if endpoint is not None and ((endpoint.has_aliases and name in aliases) or endpoint.names_anything):
         return _first(models, call.surface)
     shown = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
     raise NotFoundError(

@@ -96,5 +96,5 @@ def _description(model: ServedModel) -> str:
     if running is None:
         return f"{model.name}: {model.readiness.state}"
     surfaces = ", ".join(running.surfaces)
-    notes = " ".join(_notes(running))
+    notes = "; ".join(_notes(running))
     return f"{running.family} model for {surfaces}." + (f" {notes}" if notes else "")

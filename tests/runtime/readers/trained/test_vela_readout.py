@@ -1,0 +1,88 @@
+"""The marker readout of Vela 2.0 on frozen MiniLM features says more about held-out texts than the majority does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from headway.artifacts.tokenizer import tokenizer_at
+from headway.kernels.packed_batch import pack
+from headway.models.encoders.load import load_encoder
+from headway.runtime.decisions.question import Subject
+from headway.runtime.decisions.reader import QuestionPlan
+from headway.runtime.model_facts import ModelFacts
+from headway.runtime.readers.decision_limits import decision_limits
+from headway.runtime.readers.plain_text import plain_tokenizer
+from headway.runtime.readers.vela2.calibration import Calibration
+from headway.runtime.readers.vela2.encoder_model import SequenceModel
+from headway.runtime.readers.vela2.encoder_reader import SequenceReader
+from headway.runtime.readers.vela2.marker_readout import MarkerReadout, readout_shapes
+from headway.runtime.readers.vela2.reading import VelaReadings
+from headway.runtime.readers.vela2.request import RequestReader
+from headway.runtime.readers.vela2.sequence import MARKERS, Asked, Marks, SequenceForm
+from tests.runtime.readers.asking import question_of
+from tests.runtime.readers.trained.labelled import Example, topic_examples
+from tests.runtime.readers.trained.test_decoder_heads import assert_better_than_the_majority
+from tests.runtime.readers.trained.test_encoder_heads import HIDDEN, minilm
+from tests.runtime.readers.trained.training import random_tensors
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+MAX_TOKENS: Final = 512
+CALIBRATION: Final = Calibration({"temperature": {}, "thresholds": {}})
+
+
+def sequence_reader() -> SequenceReader:
+    """BERT's unused tokens are the markers."""
+    tokenizer = tokenizer_at(minilm())
+    plain = plain_tokenizer(tokenizer)
+    markers = {name: int(tokenizer.backend.token_to_id(f"[unused{place}]")) for place, name in enumerate(MARKERS)}
+    form = SequenceForm(int(tokenizer.backend.token_to_id("[CLS]")), int(tokenizer.backend.token_to_id("[SEP]")), markers)
+    requests = RequestReader(plain, CALIBRATION, 4 * MAX_TOKENS, MAX_TOKENS, broad_loaded=False)
+    readings = VelaReadings(CALIBRATION, calibrate_nouls=False, report_heads=False)
+    temperatures = dict.fromkeys(("choice", "score", "set", "span"), 1.0)
+    return SequenceReader(requests, readings, form, {}, max_tokens=MAX_TOKENS, overlap=64, temperatures=temperatures)
+
+
+def option_logits(t: Mapping[str, torch.Tensor], hidden: torch.Tensor, asked: Asked) -> torch.Tensor:
+    """What the readout computes, with gradients."""
+
+    def linear(states: torch.Tensor, name: str) -> torch.Tensor:
+        return F.linear(F.layer_norm(states, (HIDDEN,), t["norm.weight"], t["norm.bias"]), t[f"{name}.weight"], t[f"{name}.bias"])
+
+    options = hidden[list(asked.options)]
+    about = F.normalize(linear(hidden[asked.start : asked.end].mean(0), "w_p"), dim=-1)
+    near = F.normalize(linear(options, "w_o") + linear(hidden[asked.query], "w_q"), dim=-1) @ about / t["log_tau"].exp()
+    grown = F.relu(F.linear(options, t["cls_mlp.0.weight"], t["cls_mlp.0.bias"]))
+    return near + F.linear(grown, t["cls_mlp.3.weight"], t["cls_mlp.3.bias"])[:, 0]
+
+
+def row_of(reader: SequenceReader, example: Example) -> tuple[tuple[int, ...], Asked]:
+    plan = reader.plan(Subject(example.text), [question_of(example.question)])[0]
+    assert isinstance(plan, QuestionPlan)
+    marks = plan.rows[0].detail
+    assert isinstance(marks, Marks)
+    return plan.rows[0].token_ids, marks.asked[0]
+
+
+def test_marker_readout() -> None:
+    reader, encoder = sequence_reader(), load_encoder(minilm(), torch.float32)
+    train, held_out = topic_examples(shuffled=False, described=False)
+    rows = [row_of(reader, each) for each in train]
+    batch = pack([ids for ids, _ in rows])
+    hidden = [part.clone() for part in torch.split(encoder.encode(batch).last, batch.lengths.tolist())]
+    shapes = readout_shapes(HIDDEN, 64, "both")
+    start = random_tensors({name: shape for name, shape in shapes.items() if shape}, 6) | {"log_tau": torch.tensor(-2.0), "log_tau_span": torch.tensor(-2.0)}
+    t = {name: tensor.clone().requires_grad_() for name, tensor in start.items()}
+    optimizer = torch.optim.AdamW(list(t.values()), lr=2e-3, weight_decay=0.1)
+    for _ in range(60):
+        losses = [F.cross_entropy(option_logits(t, states, asked)[None], torch.tensor([each.label])) for states, (_, asked), each in zip(hidden, rows, train, strict=True)]
+        optimizer.zero_grad()
+        torch.stack(losses).mean().backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    readout = MarkerReadout({name: tensor.detach() for name, tensor in t.items()}, "both")
+    facts = ModelFacts(0, "float32", decision_limits(MAX_TOKENS), question_types=("choice", "noul", "score", "set", "span"))
+    assert_better_than_the_majority(SequenceModel(facts, reader, encoder, readout, 30522, 0), held_out)
