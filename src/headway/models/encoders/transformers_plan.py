@@ -68,7 +68,7 @@ class TransformersEncoderPlan:
         _log.warning("%s is run by transformers (the fallback), which is slower than a native implementation", name)
         with WeightReader(self.card) as reader:
             tensors = {each: reader.tensor(source, dtype) for each, source in self.weights.items()}
-        model, _ = _with_weights(self.card, self.model_class, self.config, tensors, dtype, progress)
+        model, _ = model_with_weights(self.card, self.model_class, self.config, tensors, dtype, progress)
         _try(name, model, self.hidden_size, int(self.config.vocab_size))
         return TransformersEncoder(
             model, dtype, hidden_size=self.hidden_size, num_layers=self.num_layers, max_positions=self.max_positions
@@ -85,7 +85,7 @@ def plan_transformers_encoder(card: ModelCard, prefix: str | None) -> Transforme
     # A model without memory of its own, from tensors of one number each: which names it takes, and in which shapes.
     nothing = torch.zeros(1, dtype=torch.bfloat16)
     imagined = {name: nothing.expand(card.tensors[source].shape) for name, source in weights.items()}
-    model, found = _with_weights(card, model_class, config, imagined, torch.bfloat16, lambda done, total: None, device_map="meta")
+    model, found = model_with_weights(card, model_class, config, imagined, torch.bfloat16, lambda done, total: None, device_map="meta")
     # Poolers belong to tasks: their tensors stay where heads are.
     refuse_missing(card, sorted(name for name in found["missing_keys"] if not name.startswith("pooler.")))
     refuse_shapes(card, [(name, tuple(stored), tuple(wanted)) for name, stored, wanted in sorted(found["mismatched_keys"])])
@@ -115,7 +115,7 @@ def _model_class(name: str, config: Any) -> Any:
     return model_class
 
 
-def _with_weights(
+def model_with_weights(
     card: ModelCard, model_class: Any, config: Any, tensors: Mapping[str, torch.Tensor], dtype: torch.dtype, progress: Progress,
     **options: Any,
 ) -> tuple[Any, dict[str, Any]]:  # fmt: skip

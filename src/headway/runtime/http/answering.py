@@ -31,8 +31,8 @@ async def read_call(state: WorkerState, endpoint: Endpoint, fields: Fields, size
     return await state.plan_elsewhere(lambda: endpoint.read(fields))
 
 
-def planning_place(state: WorkerState, size: int) -> Elsewhere:
-    return None if size <= SHORT_BODY else state.plan_elsewhere
+def planning_place(state: WorkerState, size: int, call: Call) -> Elsewhere:
+    return None if size <= SHORT_BODY and not call.is_slow_to_plan else state.plan_elsewhere
 
 
 async def answer_call(
@@ -42,7 +42,7 @@ async def answer_call(
     model, running = choose(state.models, call, endpoint, state.settings.decision_alias)
     planned: Planned | None = None
     try:
-        planned = await begin(running.model.planners[call.surface](call.request), planning_place(state, size))
+        planned = await begin(running.model.planners[call.surface](call.request), planning_place(state, size, call))
         submit(running.scheduler, [planned], phases.began, [deadline_of(phases.began, call.options.deadline_ms)])
         body = await finish(running.scheduler, planned)
         return completed(state, call, model, running, planned, body)

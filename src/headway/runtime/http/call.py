@@ -33,7 +33,8 @@ class Call:
     """One checked request. `request` is what `LoadedModel.planners[surface]` takes; `model` is the name as it was sent.
 
     `render` makes the body of the answer from what the plan returned (`meta` is merged into it afterwards). `outcomes`
-    are (type, "answered" or the code of the failure) of its questions, for the metrics.
+    are (type, "answered" or the code of the failure) of its questions, for the metrics. `is_slow_to_plan`: however small the
+    body, its planning must not hold up the event loop (a picture of a few bytes may have millions of pixels).
     """
 
     surface: Surface
@@ -42,6 +43,7 @@ class Call:
     options: CommonOptions = field(default_factory=CommonOptions)
     render: Render = with_model
     outcomes: Callable[[dict[str, Any]], Iterable[tuple[str, str]]] = no_questions
+    is_slow_to_plan: bool = False
 
 
 @dataclass(frozen=True, slots=True)

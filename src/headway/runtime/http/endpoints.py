@@ -8,7 +8,7 @@ from headway.runtime.http.call import Call, Endpoint, Fields
 from headway.runtime.http.decision_endpoints import decision_endpoints, read_system_one_call
 from headway.wire.checked import name_text
 from headway.wire.classify import parse_classify
-from headway.wire.embeddings import parse_embeddings
+from headway.wire.embeddings import Media, parse_embeddings
 from headway.wire.rerank import parse_rerank
 
 
@@ -19,7 +19,8 @@ def read_classify(fields: Fields) -> Call:
 
 def read_embeddings(fields: Fields) -> Call:
     request = parse_embeddings(fields)
-    return Call("embeddings", request, name_text(fields, "model"), request.options)
+    has_media = any(isinstance(given, Media) for given in request.inputs)
+    return Call("embeddings", request, name_text(fields, "model"), request.options, is_slow_to_plan=has_media)
 
 
 def read_rerank(fields: Fields) -> Call:

@@ -1,9 +1,9 @@
-"""The plan of `POST /v1/embeddings`: texts to vectors, cut to a dimension before they are normalized."""
+"""The plan of `POST /v1/embeddings`: texts and media to vectors, cut to a dimension before they are normalized."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -15,6 +15,7 @@ from headway.runtime.model_facts import EmbeddingFacts
 from headway.runtime.row import ItemFailure, Outcome, Row
 from headway.runtime.tasks.input_usage import InputUsage, too_long
 from headway.runtime.tasks.item_plan import Answered, Item, ItemPlan, failed_item, input_tokens, run_items
+from headway.runtime.tasks.media import MediaReader, UnreadableMedia, refuse_many_media
 from headway.runtime.tasks.sentence_layout import SentenceLayout
 from headway.runtime.tasks.sequence_text import SequenceText
 from headway.runtime.tasks.task_model import RowDetail
@@ -37,16 +38,20 @@ class _Asked:
     truncate: bool
 
 
-def embedding_facts(layout: SentenceLayout) -> EmbeddingFacts:
-    return EmbeddingFacts(layout.dimensions, layout.layers, layout.normalize, layout.pooling, input_types=tuple(sorted(layout.prompts)))
+def embedding_facts(layout: SentenceLayout, modalities: Sequence[str] = ("text",)) -> EmbeddingFacts:
+    return EmbeddingFacts(layout.dimensions, layout.layers, layout.normalize, layout.pooling, tuple(modalities), tuple(sorted(layout.prompts)))
 
 
 class EmbeddingsPlanner:
-    """`text.limit` is the most tokens in a text, prompt and special tokens included. `make_row`: token ids, exit -> row."""
+    """`text.limit` is the most tokens in a text, prompt and special tokens included. `make_row`: token ids, exit -> row.
+    `media`: what reads images and sounds, by modality; none for models that read text only."""
 
-    def __init__(self, layout: SentenceLayout, text: SequenceText, make_row: MakeRow | None = None):
+    def __init__(
+        self, layout: SentenceLayout, text: SequenceText, make_row: MakeRow | None = None, media: Mapping[str, MediaReader] | None = None
+    ):
         self._layout = layout
         self._text = text
+        self._media = media or {}
         self._make_row: MakeRow = make_row or (lambda ids, layer: Row(ids, READOUT, RowDetail(layer=layer)))
 
     def __call__(self, request: EmbeddingsRequest) -> Generator[Sequence[Row], Sequence[Outcome], dict[str, Any]]:
@@ -64,13 +69,18 @@ class EmbeddingsPlanner:
             for i, result in enumerate(results)
         ]
         tokens = input_tokens(results)
-        representation = {"layer": asked.layer or self._layout.layers[0], "dimension": asked.dimension, "normalized": self._layout.normalize}
+        representation: dict[str, Any] = {
+            "layer": asked.layer or self._layout.layers[0], "dimension": asked.dimension, "normalized": self._layout.normalize,
+        }  # fmt: skip
+        if self._media:
+            representation |= _modality(request.inputs)
         return {"object": "list", "data": data, "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
                 "meta": {"representation": representation}}  # fmt: skip
 
     def _asked(self, request: EmbeddingsRequest) -> _Asked:
         """Raises RequestError for what the model does not have."""
         layout, limit = self._layout, self._text.limit
+        refuse_many_media(request.inputs, self._media)
         if request.dimensions is not None and request.dimensions not in layout.dimensions:
             nested = "" if len(layout.dimensions) > 1 else " (its vectors cannot be shortened)"
             raise _wrong("dimensions", f"dimensions must be one of {_listed(layout.dimensions)}{nested}, found {request.dimensions}")
@@ -98,7 +108,7 @@ class EmbeddingsPlanner:
             if isinstance(given, InvalidInput):
                 items.append(ItemFailure("invalid_input", given.message))
             elif isinstance(given, Media):
-                items.append(ItemFailure("invalid_input", f"input {i} is {given.modality}, this model reads text"))
+                items.append(self._of_media(i, given))
             elif isinstance(given, TokenIds):
                 items.append(self._of_ids(i, given, start, asked))
             elif not given.text.strip() or not read[i].ids:
@@ -106,6 +116,16 @@ class EmbeddingsPlanner:
             else:
                 items.append(self._item(i, read[i].ids, not read[i].complete, asked))
         return items
+
+    def _of_media(self, index: int, given: Media) -> Item:
+        reader = self._media.get(given.modality)
+        if reader is None:
+            return ItemFailure("invalid_input", f"input {index} is {given.modality}, this model reads {' and '.join(['text', *self._media])}")
+        try:
+            row = reader.read(given.data)
+        except UnreadableMedia as problem:
+            return ItemFailure("invalid_input", f"input {index} {problem}")
+        return ItemPlan((row,), InputUsage(row.cost, row.cost), lambda outcomes: self._vector(outcomes[0], self._layout.dimensions[0]))
 
     def _of_ids(self, index: int, given: TokenIds, start: Sequence[int], asked: _Asked) -> Item:
         strange = next((token for token in given.ids if not 0 <= token < self._text.vocab_size), None)
@@ -130,6 +150,12 @@ class EmbeddingsPlanner:
         if not self._layout.normalize:
             return vector
         return np.asarray(vector / max(float(np.linalg.norm(vector.astype(np.float64))), _EPSILON), dtype=np.float32)
+
+
+def _modality(inputs: Sequence[EmbeddingInput]) -> dict[str, str]:
+    """That of all inputs; left out where they differ."""
+    kinds = {given.modality if isinstance(given, Media) else "text" for given in inputs if not isinstance(given, InvalidInput)}
+    return {"modality": kinds.pop()} if len(kinds) == 1 else {}
 
 
 def _encoded(vector: npt.NDArray[np.float32], as_base64: bool) -> Any:

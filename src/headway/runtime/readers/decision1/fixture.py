@@ -73,7 +73,7 @@ def _write_vela(folder: Path, seed: int) -> dict[str, Any]:
         if name != "type_emb.weight":
             for kind in TYPES:
                 shapes[name.replace("head.layers.", f"heads.{kind}.", 1).replace("scorer.", f"scorers.{kind}.", 1)] = shape
-    save_file({name: random_tensor(name, shape, chance) for name, shape in shapes.items()}, native / "decision_heads.safetensors")
+    save_file({name: random_tensor(name, shape, chance, 0.5) for name, shape in shapes.items()}, native / "decision_heads.safetensors")
     _write(native / "decision_config.json", {
         "arm": "all22", "training_arm": "S22", "type_order": list(TYPES), "packing": {"max_length": 8192, "state_truncation": "error"},
         "head": {"head_layers": _LAYERS, "head_heads": 4},
