@@ -108,7 +108,7 @@ class EmbeddingsPlanner:
             if isinstance(given, InvalidInput):
                 items.append(ItemFailure("invalid_input", given.message))
             elif isinstance(given, Media):
-                items.append(self._of_media(i, given))
+                items.append(self._of_media(i, given, asked))
             elif isinstance(given, TokenIds):
                 items.append(self._of_ids(i, given, start, asked))
             elif not given.text.strip() or not read[i].ids:
@@ -117,7 +117,7 @@ class EmbeddingsPlanner:
                 items.append(self._item(i, read[i].ids, not read[i].complete, asked))
         return items
 
-    def _of_media(self, index: int, given: Media) -> Item:
+    def _of_media(self, index: int, given: Media, asked: _Asked) -> Item:
         reader = self._media.get(given.modality)
         if reader is None:
             return ItemFailure("invalid_input", f"input {index} is {given.modality}, this model reads {' and '.join(['text', *self._media])}")
@@ -125,7 +125,7 @@ class EmbeddingsPlanner:
             row = reader.read(given.data)
         except UnreadableMedia as problem:
             return ItemFailure("invalid_input", f"input {index} {problem}")
-        return ItemPlan((row,), InputUsage(row.cost, row.cost), lambda outcomes: self._vector(outcomes[0], self._layout.dimensions[0]))
+        return ItemPlan((row,), InputUsage(row.cost, row.cost), lambda outcomes: self._vector(outcomes[0], asked.dimension))
 
     def _of_ids(self, index: int, given: TokenIds, start: Sequence[int], asked: _Asked) -> Item:
         strange = next((token for token in given.ids if not 0 <= token < self._text.vocab_size), None)

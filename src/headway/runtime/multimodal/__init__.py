@@ -1,0 +1,1 @@
+"""Embeddings of texts, images and sounds in one space: CLIP, SigLIP and Omni packages."""
