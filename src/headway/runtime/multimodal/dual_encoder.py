@@ -95,6 +95,7 @@ def open_dual_encoder(package: Package) -> DualEncoder:
 def load_dual_encoder(found: DualEncoder, placement: Placement, progress: Callable[[int, int], None]) -> LoadedModel:
     dtype = DTYPES[placement.dtype]
     tokenizer = load_tokenizer(found.plan.card)
+    refuse_larger_vocabulary(tokenizer, int(found.plan.config.text_config.vocab_size))
     text = SequenceText(tokenizer, found.limit, token_types=False)
     model = found.plan.load(dtype, progress)
     config = model.config.text_config
@@ -110,6 +111,13 @@ def load_dual_encoder(found: DualEncoder, placement: Placement, progress: Callab
     facts = multimodal_facts(found.plan.parameters, placement.dtype, layout, text, media)
     planner = EmbeddingsPlanner(layout, text, texts.row, media)
     return MultimodalModel(facts, planner, readouts, found.plan.parameters * dtype.itemsize)
+
+
+def refuse_larger_vocabulary(tokenizer: Tokenizer, vocab_size: int) -> None:
+    """Raises PackageError: a token without an embedding would fail the pass of all that run with it."""
+    if tokenizer.vocab_size > vocab_size:
+        raise PackageError(f"the tokenizer has {tokenizer.vocab_size} tokens, the model embeddings for {vocab_size}", reason="tokenizer_invalid",
+                           param="vocab_size", fix="Check that the tokenizer belongs to these weights.")  # fmt: skip
 
 
 def _padding(tokenizer: Tokenizer, config: Any) -> int:

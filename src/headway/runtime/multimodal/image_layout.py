@@ -15,6 +15,8 @@ import numpy.typing as npt
 from PIL import Image
 
 from headway.errors import PackageError
+from headway.runtime.multimodal.image_decoding import MAX_SOURCE_PIXELS
+from headway.runtime.tasks.media import UnreadableMedia
 
 FILE: Final = "preprocessor_config.json"
 _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -43,9 +45,11 @@ class ImageLayout:
     table: npt.NDArray[np.float32]
 
     def pixels(self, image: Image.Image) -> Pixels:
-        """RGB -> uint8 [3, side, side]."""
+        """RGB -> uint8 [3, side, side]. Raises UnreadableMedia for what would become too large on the way."""
         if self.resize is not None:
             height, width = self.resize if isinstance(self.resize, tuple) else _scaled(image.height, image.width, self.resize)
+            if width * height > MAX_SOURCE_PIXELS:
+                raise UnreadableMedia(f"is an image of {image.width} x {image.height} pixels, too long and thin to be enlarged to {width} x {height}")
             image = image.resize((width, height), self.resample)
         if self.crop is not None:  # beyond the edges there is black
             top, left = (image.height - self.crop[0]) // 2, (image.width - self.crop[1]) // 2

@@ -51,7 +51,7 @@ def plan_tower(card: ModelCard, find_class: Callable[[], Any], prefix: str = "",
     config = transformers_config(card)
     model_class = find_class()
     weights = {name.removeprefix(prefix): name for name in card.tensors if name.startswith(prefix) and not _COMPUTED.search(name)}
-    nothing = torch.zeros(1, dtype=torch.bfloat16)
+    nothing = torch.zeros((), dtype=torch.bfloat16)
     imagined = {name: nothing.expand(card.tensors[source].shape) for name, source in weights.items()}
     _, found = model_with_weights(card, model_class, config, imagined, torch.bfloat16, lambda done, total: None, device_map="meta")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 Kind = Literal["wordpiece", "byte-level", "unigram"]
-Style = Literal["bert", "roberta", "qwen"]
+Style = Literal["bert", "roberta", "qwen", "clip", "siglip"]
 
 _TEXT: Final = (
     "How do I reverse a linked list in Python without recursion? Write a function that merges two sorted lists.",
@@ -27,6 +27,8 @@ _ROBERTA: Final = {"cls_token": "<s>", "pad_token": "<pad>", "sep_token": "</s>"
 
 
 _QWEN: Final = {"pad_token": "<|endoftext|>", "unk_token": "<|unknown|>"}
+_CLIP: Final = {"bos_token": "<|startoftext|>", **dict.fromkeys(("eos_token", "pad_token", "unk_token"), "<|endoftext|>")}
+_SIGLIP: Final = {"unk_token": "<unk>", "pad_token": "</s>", "eos_token": "</s>"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ _STYLES: Final[Mapping[str, _Style]] = {
     "bert": _Style(_BERT, "{first}:0 $A:0 {last}:0", "{first}:0 $A:0 {last}:0 $B:1 {last}:1", "cls_token", "sep_token"),
     "roberta": _Style(_ROBERTA, "{first}:0 $A:0 {last}:0", "{first}:0 $A:0 {last}:0 {last}:0 $B:0 {last}:0", "cls_token", "sep_token"),
     "qwen": _Style(_QWEN, "$A:0 {last}:0", "$A:0 $B:0 {last}:0", "pad_token", "pad_token"),
+    "clip": _Style(_CLIP, "{first}:0 $A:0 {last}:0", "{first}:0 $A:0 {last}:0 $B:0 {last}:0", "bos_token", "eos_token"),
+    "siglip": _Style(_SIGLIP, "$A:0 {last}:0", "$A:0 {last}:0 $B:0 {last}:0", "eos_token", "eos_token"),
 }  # fmt: skip
 
 
@@ -53,7 +57,7 @@ def write_tokenizer(folder: Path, kind: Kind, style: Style, limit: int, token_ty
     from tokenizers import processors
 
     chosen = _STYLES[style]
-    backend = _TRAINERS[kind](list(chosen.roles.values()))
+    backend = _TRAINERS[kind](list(dict.fromkeys(chosen.roles.values())))
     ids = {role: backend.token_to_id(token) for role, token in chosen.roles.items()}
     ends = {"first": chosen.roles[chosen.first], "last": chosen.roles[chosen.last]}
     backend.post_processor = processors.TemplateProcessing(
