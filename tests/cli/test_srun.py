@@ -16,7 +16,7 @@ from headway.cli.srun import run, vllm_srun
 from headway.cli.srun_config import DEFAULT_MODELS, SrunConfig, srun_config
 from headway.errors import ConfigError
 from headway.runtime.flags import SRUN_FLAGS, WORKER_FLAGS
-from headway.runtime.model_entry import ModelEntry
+from headway.runtime.loading.model_entry import ModelEntry
 from headway.runtime.settings import WorkerSettings
 
 SHA = "a" * 40

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from headway.runtime.calibration.store import FILE_NAME
-from headway.runtime.model_entry import ModelEntry
+from headway.runtime.loading.model_entry import ModelEntry
 from headway.runtime.one_model import one_model
 from headway.runtime.plan import run_plan
 from headway.runtime.settings import WorkerSettings

@@ -13,14 +13,14 @@ import httpx
 
 from headway.http.listener import listen
 from headway.http.server import HttpServer
-from headway.runtime.device_thread import DeviceThread
-from headway.runtime.execution_settings import ExecutionSettings
+from headway.runtime.execution.device_thread import DeviceThread
+from headway.runtime.execution.execution_settings import ExecutionSettings
+from headway.runtime.execution.scheduler import Scheduler
 from headway.runtime.http.app import create_app
 from headway.runtime.http.refusal import rendered
 from headway.runtime.http.state import WorkerState
 from headway.runtime.loaded_model import LoadedModel
-from headway.runtime.model_entry import ModelEntry
-from headway.runtime.scheduler import Scheduler
+from headway.runtime.loading.model_entry import ModelEntry
 from headway.runtime.served_model import GoldenResult, Identity, Placed, Readiness, Running, ServedModel, ServedModels
 from headway.runtime.settings import WorkerSettings
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from headway.runtime.accelerator import Device
 from headway.runtime.accelerators import torch_gpus
+from headway.runtime.accelerators.accelerator import Device
 from headway.runtime.accelerators.cpu import Cpu
 from headway.runtime.accelerators.torch_gpus import Cuda, Mps, Rocm, Xpu
 

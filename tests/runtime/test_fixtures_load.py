@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from headway.runtime.device_thread import DeviceThread
-from headway.runtime.loading import ModelLoader
-from headway.runtime.model_entry import ModelEntry
+from headway.runtime.execution.device_thread import DeviceThread
+from headway.runtime.execution.scheduler import Scheduler
+from headway.runtime.loading.loader import ModelLoader
+from headway.runtime.loading.model_entry import ModelEntry
 from headway.runtime.package import Package
 from headway.runtime.plugins import PluginSet
-from headway.runtime.scheduler import Scheduler
 from headway.runtime.served_model import ServedModel
 from headway.runtime.settings import WorkerSettings
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headway.errors import ConfigError
-from headway.runtime.accelerator import ACCELERATORS_GROUP
-from headway.runtime.engine_plugin import ENGINES_GROUP
+from headway.runtime.accelerators.accelerator import ACCELERATORS_GROUP
+from headway.runtime.engines.engine import ENGINES_GROUP
 from headway.runtime.family import FAMILIES_GROUP, ModelFamily
 from headway.runtime.plugins import Plugins, PluginSet
 from tests.runtime.toy_plugins import ToyFamily, entry, plugins_of

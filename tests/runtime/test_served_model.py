@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.runtime.model_entry import ModelEntry
+from headway.runtime.loading.model_entry import ModelEntry
 from headway.runtime.served_model import ServedModel, ServedModels
 
 

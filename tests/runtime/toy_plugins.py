@@ -18,11 +18,11 @@ import numpy as np
 import torch
 
 from headway.errors import PackageError
-from headway.runtime.accelerator import ACCELERATORS_GROUP, Accelerator, Device
-from headway.runtime.capabilities import sentence
-from headway.runtime.engine_plugin import ENGINES_GROUP
+from headway.runtime.accelerators.accelerator import ACCELERATORS_GROUP, Accelerator, Device
+from headway.runtime.engines.engine import ENGINES_GROUP
 from headway.runtime.family import FAMILIES_GROUP, ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
+from headway.runtime.loading.capabilities import sentence
 from headway.runtime.package import Package
 from headway.runtime.plugins import GROUPS, Plugins, PluginSet
 from headway.runtime.row import Outcome, Row

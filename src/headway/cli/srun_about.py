@@ -14,7 +14,7 @@ from headway.errors import ConfigError
 def models_command() -> None:
     """List the models that are known by name: name, revision, backbone, parameters."""
     from headway.artifacts.registry import registry
-    from headway.runtime.builtins import builtins
+    from headway.runtime.loading.builtins import builtins
 
     for model in registry().values():
         click.echo(f"{model.name}@{model.revision}  {model.about}")
@@ -38,7 +38,7 @@ def plugins_command() -> None:
 @click.command("devices")
 def devices_command() -> None:
     """List the devices of this machine, as JSON, and the one that `--device auto` tries first."""
-    from headway.runtime.placement import named_devices
+    from headway.runtime.loading.placement import named_devices
     from headway.runtime.plugins import PluginSet
 
     plugins = PluginSet.installed()

@@ -34,7 +34,7 @@ def calibrate_command(
     from headway.runtime.calibration.labelled import read_labelled
     from headway.runtime.calibration.picture import check_matplotlib, draw_reliability
     from headway.runtime.calibration.report import FitSettings
-    from headway.runtime.model_entry import ModelEntry
+    from headway.runtime.loading.model_entry import ModelEntry
     from headway.runtime.one_model import one_model
     from headway.runtime.settings import WorkerSettings
 

@@ -13,9 +13,9 @@ from headway.errors import ArtifactError, ConfigError
 from headway.runtime.default_models import DEFAULT_MODELS
 from headway.runtime.environment import strange_variables
 from headway.runtime.flags import SRUN_FLAGS
-from headway.runtime.model_entry import ModelEntry
-from headway.runtime.models_file import read_models_file
-from headway.runtime.package_source import split_reference
+from headway.runtime.loading.model_entry import ModelEntry
+from headway.runtime.loading.models_file import read_models_file
+from headway.runtime.loading.package_source import split_reference
 from headway.runtime.plugins import PluginSet
 from headway.runtime.settings import WorkerSettings
 from headway.wire.removed import PROFILE_REMOVED

@@ -19,7 +19,7 @@ def evaluate_command(
 ) -> None:
     """Ask a decision model the packaged labelled questions; the model's card says how it did."""
     from headway.errors import ConfigError
-    from headway.runtime.model_entry import ModelEntry
+    from headway.runtime.loading.model_entry import ModelEntry
     from headway.runtime.one_model import one_model
     from headway.runtime.quality.evaluation import evaluate
     from headway.runtime.quality.labelled_set import labelled_questions

@@ -28,9 +28,9 @@ def record_command(
     output: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Answer the fixed requests of the self-check, and those of --requests, and keep the answers."""
-    from headway.runtime.golden_record import read_requests, record
-    from headway.runtime.model_entry import ModelEntry
+    from headway.runtime.loading.model_entry import ModelEntry
     from headway.runtime.one_model import one_model
+    from headway.runtime.selfcheck.golden_record import read_requests, record
     from headway.runtime.settings import WorkerSettings
 
     given = {} if requests is None else read_requests(requests)
@@ -54,9 +54,9 @@ def verify_command(
     tolerance: float | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Ask again and compare. Exit codes: 0 as recorded, 4 answers have drifted, 1 and 2 for errors."""
-    from headway.runtime.golden_record import verify
-    from headway.runtime.model_entry import ModelEntry
+    from headway.runtime.loading.model_entry import ModelEntry
     from headway.runtime.one_model import one_model
+    from headway.runtime.selfcheck.golden_record import verify
     from headway.runtime.settings import WorkerSettings
 
     settings = WorkerSettings(threads=threads, accept_licence=accept_licence)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from headway.runtime.loaded_model import LoadedModel, Surface
-from headway.runtime.manifests import Verified, digest_of_digests
+from headway.runtime.loading.manifests import Verified, digest_of_digests
 from headway.runtime.package import Package
 
 FAMILIES_GROUP = "headway.families"

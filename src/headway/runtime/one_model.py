@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
-from headway.runtime.device_thread import DeviceThread
-from headway.runtime.loading import ModelLoader, OpenedModel
-from headway.runtime.model_entry import ModelEntry
-from headway.runtime.package_source import default_name
+from headway.runtime.execution.device_thread import DeviceThread
+from headway.runtime.loading.loader import ModelLoader, OpenedModel
+from headway.runtime.loading.model_entry import ModelEntry
+from headway.runtime.loading.package_source import default_name
 from headway.runtime.plugins import PluginSet
 from headway.runtime.served_model import ServedModel
 from headway.runtime.settings import WorkerSettings

@@ -11,8 +11,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, Generic, TypeVar
 
 from headway.errors import ConfigError
-from headway.runtime.accelerator import ACCELERATORS_GROUP, Accelerator
-from headway.runtime.engine_plugin import ENGINES_GROUP, Engine
+from headway.runtime.accelerators.accelerator import ACCELERATORS_GROUP, Accelerator
+from headway.runtime.engines.engine import ENGINES_GROUP, Engine
 from headway.runtime.family import FAMILIES_GROUP, ModelFamily
 from headway.runtime.served_model import PluginFacts
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from headway.runtime.execution_settings import ExecutionSettings
+from headway.runtime.execution.execution_settings import ExecutionSettings
 from headway.runtime.loaded_model import LoadedModel, Surface
-from headway.runtime.model_entry import ModelEntry
+from headway.runtime.loading.model_entry import ModelEntry
 
 if TYPE_CHECKING:
-    from headway.runtime.scheduler import Scheduler
+    from headway.runtime.execution.scheduler import Scheduler
 
 State: TypeAlias = Literal["starting", "loading", "warming", "ready", "degraded", "failed"]
 GoldenStatus: TypeAlias = Literal["pending", "matched", "unverified", "failed"]

@@ -13,18 +13,18 @@ from typing import Final
 from headway.http.listener import Listener, listen
 from headway.http.server import HttpServer
 from headway.http.shutdown import drain, on_signals
-from headway.runtime.device_thread import DeviceThread
-from headway.runtime.execution_settings import ExecutionSettings
+from headway.runtime.execution.device_thread import DeviceThread
+from headway.runtime.execution.execution_settings import ExecutionSettings
+from headway.runtime.execution.scheduler import Scheduler
 from headway.runtime.http.app import create_app
 from headway.runtime.http.refusal import rendered
 from headway.runtime.http.state import WorkerState
-from headway.runtime.load_thread import RealClock, Retries, load_all
 from headway.runtime.loaded_model import LoadedModel
-from headway.runtime.loading import ModelLoader
-from headway.runtime.model_entry import ModelEntry
-from headway.runtime.package_source import default_name
+from headway.runtime.loading.load_thread import RealClock, Retries, load_all
+from headway.runtime.loading.loader import ModelLoader
+from headway.runtime.loading.model_entry import ModelEntry
+from headway.runtime.loading.package_source import default_name
 from headway.runtime.plugins import PluginSet
-from headway.runtime.scheduler import Scheduler
 from headway.runtime.served_model import Readiness, ServedModel, ServedModels
 from headway.runtime.settings import WorkerSettings
 from headway.runtime.threads import use_threads

@@ -12,14 +12,14 @@ from headway.errors import ArtifactError
 from headway.runtime.calibration.calibration import Calibration
 from headway.runtime.calibration.store import beside, write_calibration
 from headway.runtime.decisions.planner import DecisionsPlanner
-from headway.runtime.device_thread import DeviceThread
-from headway.runtime.golden_record import record
-from headway.runtime.golden_reference import beside as golden_beside
-from headway.runtime.loading import ModelLoader
-from headway.runtime.model_entry import ModelEntry
+from headway.runtime.execution.device_thread import DeviceThread
+from headway.runtime.loading.loader import ModelLoader
+from headway.runtime.loading.model_entry import ModelEntry
 from headway.runtime.one_model import one_model
 from headway.runtime.package import Package
 from headway.runtime.plugins import PluginSet
+from headway.runtime.selfcheck.golden_record import record
+from headway.runtime.selfcheck.golden_reference import beside as golden_beside
 from headway.runtime.served_model import ServedModel
 from headway.runtime.settings import WorkerSettings
 

@@ -15,15 +15,15 @@ from headway.errors import ConfigError
 from headway.runtime.decisions.label_logits.family import LabelLogitsFamily
 from headway.runtime.decisions.label_logits.model import LabelLogitsModel
 from headway.runtime.decoder.trunk import DecoderTrunk
-from headway.runtime.device_thread import DeviceThread
-from headway.runtime.golden import Strictness, golden_answers
-from headway.runtime.golden_requests import GoldenRequest
-from headway.runtime.loading import ModelLoader
-from headway.runtime.model_entry import ModelEntry
+from headway.runtime.execution.device_thread import DeviceThread
+from headway.runtime.execution.planned import begin, finish, submit
+from headway.runtime.execution.scheduler import Scheduler
+from headway.runtime.loading.loader import ModelLoader
+from headway.runtime.loading.model_entry import ModelEntry
 from headway.runtime.plan import run_plan
-from headway.runtime.planned import begin, finish, submit
 from headway.runtime.plugins import PluginSet
-from headway.runtime.scheduler import Scheduler
+from headway.runtime.selfcheck.golden import Strictness, golden_answers
+from headway.runtime.selfcheck.golden_requests import GoldenRequest
 from headway.runtime.served_model import Running, ServedModel
 from headway.runtime.settings import WorkerSettings
 from headway.wire.decision_body import read_decision_body

@@ -15,7 +15,6 @@ import torch
 
 from headway.artifacts.tokenizer import tokenizer_at
 from headway.errors import HeadwayError
-from headway.runtime.agreement import difference
 from headway.runtime.decisions.answers import softmax
 from headway.runtime.decisions.question import Subject
 from headway.runtime.decisions.reader import QuestionPlan
@@ -27,6 +26,7 @@ from headway.runtime.readers.laya.reader import LayaReader
 from headway.runtime.readers.laya.sequence import LayaSequences, fitted_head
 from headway.runtime.readers.laya.settings import parse_settings
 from headway.runtime.row import ItemFailure
+from headway.runtime.selfcheck.agreement import difference
 from tests.runtime.readers.asking import answer, probabilities, question_of
 from tests.runtime.readers.laya_cases import CASES, CUT, LONG, MANY
 from tests.runtime.readers.spoiling import changed_json, changed_tensors, spoiled

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headway.errors import RequestError
-from headway.runtime.windows import Window, covers
+from headway.runtime.long_input.windows import Window, covers
 from headway.wire.classify import ClassifyRequest, GroundedInput, InvalidInput, TextInput, WindowOption
 from tests.runtime.tasks.task_models import TaskModels, answer, load, rows_of
 

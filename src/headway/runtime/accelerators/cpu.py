@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from headway.host.cpu_budget import cpu_budget
 from headway.host.instruction_set import instruction_set
 from headway.host.memory_budget import memory_budget
-from headway.runtime.accelerator import Accelerator, Device
-from headway.runtime.capabilities import sentence
+from headway.runtime.accelerators.accelerator import Accelerator, Device
+from headway.runtime.loading.capabilities import sentence
 
 
 class Cpu(Accelerator):

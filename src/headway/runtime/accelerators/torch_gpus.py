@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
-from headway.runtime.accelerator import Accelerator, Device
-from headway.runtime.capabilities import sentence
+from headway.runtime.accelerators.accelerator import Accelerator, Device
+from headway.runtime.loading.capabilities import sentence
 
 # What the drivers' errors say when the device, and not the request, is broken. CUDA and HIP words.
 _FAULTS: Final = ("cuda error", "hip error", "device-side assert", "illegal memory access", "unspecified launch failure")

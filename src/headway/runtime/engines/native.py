@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headway.runtime.engine_plugin import Engine
+from headway.runtime.engines.engine import Engine
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.package import Package

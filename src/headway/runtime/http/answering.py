@@ -6,13 +6,13 @@ import logging
 from typing import Any
 
 from headway.errors import HeadwayError
+from headway.runtime.execution.planned import Elsewhere, Planned, begin, finish, submit
 from headway.runtime.http.call import Call, Endpoint, Fields
 from headway.runtime.http.intake import SHORT_BODY
 from headway.runtime.http.meta import add_meta
 from headway.runtime.http.model_choice import choose
 from headway.runtime.http.phases import Phases
 from headway.runtime.http.state import WorkerState
-from headway.runtime.planned import Elsewhere, Planned, begin, finish, submit
 from headway.runtime.served_model import Running, ServedModel
 from headway.telemetry.defect import describe_defect
 

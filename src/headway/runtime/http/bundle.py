@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headway.runtime.execution.planned import Planned, begin, finish, submit
 from headway.runtime.http.answering import completed, deadline_of, log_defect, planning_place
 from headway.runtime.http.call import Call
 from headway.runtime.http.endpoints import BUNDLED
@@ -14,7 +15,6 @@ from headway.runtime.http.model_choice import choose
 from headway.runtime.http.phases import Phases
 from headway.runtime.http.refusal import worker_refusal
 from headway.runtime.http.state import WorkerState
-from headway.runtime.planned import Planned, begin, finish, submit
 from headway.runtime.served_model import Running, ServedModel
 from headway.wire.bundle import BundleTask, parse_bundle
 from headway.wire.strict_json import NotFiniteError, dumps

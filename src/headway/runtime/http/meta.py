@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.runtime.planned import Planned
+from headway.runtime.execution.planned import Planned
 from headway.runtime.served_model import Running
 
 

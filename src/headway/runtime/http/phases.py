@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from headway.runtime.planned import Planned
+from headway.runtime.execution.planned import Planned
 
 
 @dataclass(slots=True)

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from headway.http.shutdown import Ending
+from headway.runtime.execution.observer import ExecutionObserver
 from headway.runtime.http.body_memory import BodyMemory
 from headway.runtime.http.metrics import WorkerMetrics
-from headway.runtime.observer import ExecutionObserver
 from headway.runtime.served_model import ServedModels
 from headway.runtime.settings import WorkerSettings
 from headway.wire.limits import BodyLimits

@@ -11,10 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from headway.runtime.bounded_text import Content
 from headway.runtime.decisions.content import text_of
 from headway.runtime.decisions.question import Question, Subject
 from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.runtime.long_input.bounded_text import Content
 from headway.runtime.row import ItemFailure, Outcome
 from headway.runtime.tasks.input_usage import too_long
 from headway.runtime.tasks.sequence_head import READOUT

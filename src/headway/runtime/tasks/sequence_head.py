@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headway.errors import RequestError
+from headway.runtime.long_input.windows import Window, windows
 from headway.runtime.model_facts import HeadFacts, Overflow
 from headway.runtime.row import ItemFailure, Outcome
 from headway.runtime.tasks.classify import ClassifyHead, unfit
@@ -18,7 +19,6 @@ from headway.runtime.tasks.long_input import HeadLimits, LongInput
 from headway.runtime.tasks.operating_point import ScorePoint
 from headway.runtime.tasks.pair_cut import cut_pair
 from headway.runtime.tasks.sequence_text import SequenceText
-from headway.runtime.windows import Window, windows
 from headway.wire.classify import ClassifyRequest, InvalidInput, TextInput
 
 Floats: TypeAlias = npt.NDArray[np.float64]

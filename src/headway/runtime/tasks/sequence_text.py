@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from headway.artifacts.tokenizer import Tokenizer
-from headway.runtime.bounded_text import BoundedText, Content
+from headway.runtime.long_input.bounded_text import BoundedText, Content
 from headway.runtime.row import Row
 from headway.runtime.tasks.envelope import Envelope, pair_envelope, single_envelope
 from headway.runtime.tasks.task_model import RowDetail

@@ -8,8 +8,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from headway.runtime.bounded_text import Content, Offset
 from headway.runtime.decisions.reader import FoundSpan
+from headway.runtime.long_input.bounded_text import Content, Offset
+from headway.runtime.long_input.windows import Window, deepest, windows
 from headway.runtime.model_facts import HeadFacts, Overflow
 from headway.runtime.row import ItemFailure, Outcome
 from headway.runtime.tasks.classify import ClassifyHead, unfit
@@ -20,7 +21,6 @@ from headway.runtime.tasks.sequence_head import softmax
 from headway.runtime.tasks.sequence_text import SequenceText
 from headway.runtime.tasks.span_decoding import WordStrategy, decode_spans
 from headway.runtime.tasks.tags import tags_of
-from headway.runtime.windows import Window, deepest, windows
 from headway.wire.classify import ClassifyRequest, InvalidInput, TextInput
 
 READOUT: Final = "tokens"

@@ -11,7 +11,7 @@ import torch
 from headway.artifacts.tokenizer import Tokenizer, tokenizer_at
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
-from headway.runtime.manifests import Verified
+from headway.runtime.loading.manifests import Verified
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.package import Package
 from headway.runtime.readers.candidate_head import CandidateHead, head_shapes

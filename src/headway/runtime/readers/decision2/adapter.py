@@ -11,7 +11,7 @@ import torch
 from headway.artifacts.bounded_json import read_json_object
 from headway.artifacts.resumable_download import file_sha256
 from headway.errors import PackageError
-from headway.runtime.manifests import mismatch
+from headway.runtime.loading.manifests import mismatch
 from headway.runtime.readers.decision2.package import CONFIG, Decision2Package, base_fingerprint
 from headway.runtime.readers.package_tensors import PackageTensors
 from headway.runtime.readers.transformers_backbone import LowRank

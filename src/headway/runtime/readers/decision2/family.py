@@ -13,7 +13,7 @@ from headway.artifacts.tokenizer import tokenizer_at
 from headway.errors import PackageError
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
-from headway.runtime.manifests import Verified
+from headway.runtime.loading.manifests import Verified
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.package import Package
 from headway.runtime.readers.candidate_head import CandidateHead, head_shapes

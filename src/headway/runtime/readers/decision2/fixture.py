@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from headway.artifacts.resumable_download import file_sha256
-from headway.runtime.manifests import canonical_digest
+from headway.runtime.loading.manifests import canonical_digest
 from headway.runtime.readers.candidate_head import head_shapes
 from headway.runtime.readers.decision2.package import (
     ARCHITECTURES,

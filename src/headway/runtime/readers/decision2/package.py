@@ -10,7 +10,14 @@ from typing import Any, Final
 
 from headway.artifacts.bounded_json import read_json_object
 from headway.errors import ArtifactError, PackageError
-from headway.runtime.manifests import FileList, Verified, canonical_digest, check_inventory, check_sizes, read_file_list
+from headway.runtime.loading.manifests import (
+    FileList,
+    Verified,
+    canonical_digest,
+    check_inventory,
+    check_sizes,
+    read_file_list,
+)
 from headway.runtime.package import Package
 from headway.runtime.readers.transformers_backbone import backbone_type
 from headway.runtime.readers.unpublished import layout_not_published, not_of_the_format

@@ -15,7 +15,7 @@ from headway.runtime.decisions.reader import DecisionReader
 from headway.runtime.decoder.wanted import HiddenAt
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
-from headway.runtime.manifests import Verified
+from headway.runtime.loading.manifests import Verified
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.package import Package
 from headway.runtime.readers.decision3.fixture import VARIANTS, write_package

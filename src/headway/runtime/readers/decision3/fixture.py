@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 from headway.artifacts.resumable_download import file_sha256
 from headway.artifacts.tokenizer import tokenizer_at
-from headway.runtime.manifests import canonical_digest
+from headway.runtime.loading.manifests import canonical_digest
 from headway.runtime.readers.decision3.package import (
     CODES,
     CONFIG,

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from headway.artifacts.tokenizer import Tokenizer
 from headway.errors import PackageError
-from headway.runtime.bounded_text import BoundedText
 from headway.runtime.decisions.question import Content, Option, Question
+from headway.runtime.long_input.bounded_text import BoundedText
 
 STATE: Final = "<|fim_prefix|>"
 QUESTION: Final = "<|fim_middle|>"

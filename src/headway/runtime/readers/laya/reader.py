@@ -13,11 +13,11 @@ from headway.errors import RequestError
 from headway.runtime.decisions.answers import softmax
 from headway.runtime.decisions.question import Question, QuestionType, Subject
 from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.runtime.long_input.windows import Window, windows
 from headway.runtime.readers.laya.sequence import Head, Sequences
 from headway.runtime.readers.laya.settings import KINDS
 from headway.runtime.readers.text_only import refuse_media
 from headway.runtime.row import ItemFailure, Outcome, Row
-from headway.runtime.windows import Window, windows
 
 READOUT: Final = "markers"
 COMFORTABLE_OPTIONS: Final = 16  # more of them starve each other of tokens: the head has some hundreds for all

@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 
 from headway.artifacts.tokenizer import Tokenizer
 from headway.errors import PackageError
-from headway.runtime.bounded_text import BoundedText
 from headway.runtime.decisions.content import text_of
 from headway.runtime.decisions.question import Content, Option, Question
+from headway.runtime.long_input.bounded_text import BoundedText
 from headway.runtime.readers.laya.settings import LayaSettings
 
 OPTION_TOKENS: Final = 48  # of an option, its marker not counted

@@ -13,7 +13,7 @@ from headway.models.encoders.load import load_planned_encoder
 from headway.models.encoders.plan import plan_encoder
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
-from headway.runtime.manifests import Verified
+from headway.runtime.loading.manifests import Verified
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.package import Package
 from headway.runtime.readers.candidate_head import CandidateHead, head_shapes

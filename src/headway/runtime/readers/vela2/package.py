@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.errors import ArtifactError
-from headway.runtime.manifests import Verified, digest_of_digests, read_file_list, read_sums
+from headway.runtime.loading.manifests import Verified, digest_of_digests, read_file_list, read_sums
 from headway.runtime.package import Package
 from headway.runtime.readers.unpublished import layout_not_published, not_of_the_format
 from headway.runtime.readers.vela2.calibration import CALIBRATION, Calibration, read_calibration

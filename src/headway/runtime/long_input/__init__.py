@@ -1,0 +1,1 @@
+"""Input longer than a model reads: beginnings, windows, and proof of what was covered."""
