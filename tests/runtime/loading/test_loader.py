@@ -24,7 +24,7 @@ from headway.runtime.plugins import PluginSet
 from headway.runtime.selfcheck.golden_reference import beside, write_reference
 from headway.runtime.served_model import Readiness, ServedModel
 from headway.runtime.settings import WorkerSettings
-from tests.runtime.test_load_thread import FakeClock
+from tests.runtime.loading.test_load_thread import FakeClock
 from tests.runtime.toy_plugins import CARD, WEIGHTS, OldGpu, ToyFamily, tensor_file, toy_plugins, write_toy
 
 

@@ -59,4 +59,6 @@ def random_weights(shapes: Mapping[str, torch.Tensor], seed: int) -> dict[str, t
 def _scale(name: str) -> float:
     if "token_embedding" in name or "patch_embedding" in name:
         return 1.0
+    if "attn" in name and name.endswith("weight"):
+        return 0.6
     return 0.02 if name.endswith("bias") else 0.2
