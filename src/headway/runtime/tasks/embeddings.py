@@ -100,8 +100,8 @@ class EmbeddingsPlanner:
 
     def _items(self, inputs: Sequence[EmbeddingInput], asked: _Asked) -> list[Item]:
         need = asked.allowed - self._text.single.size + 1
-        texts = {i: given.text for i, given in enumerate(inputs) if isinstance(given, Text)}
-        read = dict(zip(texts, self._text.bounded.read_all([asked.prompt + text for text in texts.values()], need), strict=True))
+        texts = {i: self._prompted(given.text, asked) for i, given in enumerate(inputs) if isinstance(given, Text)}
+        read = dict(zip(texts, self._text.bounded.read_all(list(texts.values()), need), strict=True))
         start = self._text.bounded.read(asked.prompt, need).ids if asked.prompt and len(texts) < len(inputs) else ()
         items: list[Item] = []
         for i, given in enumerate(inputs):
@@ -116,6 +116,10 @@ class EmbeddingsPlanner:
             else:
                 items.append(self._item(i, read[i].ids, not read[i].complete, asked))
         return items
+
+    def _prompted(self, text: str, asked: _Asked) -> str:
+        whole = asked.prompt + text
+        return whole.strip() if self._layout.strip else whole
 
     def _of_media(self, index: int, given: Media, asked: _Asked) -> Item:
         reader = self._media.get(given.modality)

@@ -34,7 +34,7 @@ _CONTRACT: Final[Mapping[str, object]] = {
 @dataclass(frozen=True, slots=True)
 class SentenceLayout:
     """`dimensions` and `layers`: what may be asked for, the full size and the last layer first. `normed_exits`: the final norm
-    is applied after inner layers too. `prompts` by input type."""
+    is applied after inner layers too. `prompts` by input type. `strip`: white space at the ends of prompt and text goes."""
 
     pooling: Pooling
     normalize: bool
@@ -43,6 +43,7 @@ class SentenceLayout:
     normed_exits: bool = True
     prompts: Mapping[str, str] = field(default_factory=dict)
     default_prompt: str = ""
+    strip: bool = False
 
 
 def layout_files(package: Package) -> tuple[str, ...]:
