@@ -54,6 +54,14 @@ def test_a_bomb_takes_no_more_memory_than_the_limit(coding: str) -> None:
 
 
 @pytest.mark.parametrize("coding", ["zstd", "gzip", "deflate"])
+def test_many_members_are_refused_since_each_copies_the_rest(coding: str) -> None:
+    assert decoded(PACK[coding](b"a") * 64, [coding], LIMITS) == b"a" * 64
+    with pytest.raises(RequestError, match="more than 64 members") as found:
+        decoded(PACK[coding](b"a") * 65, [coding], LIMITS)
+    assert found.value.reason == "body_invalid"
+
+
+@pytest.mark.parametrize("coding", ["zstd", "gzip", "deflate"])
 def test_the_limit_is_met_exactly(coding: str) -> None:
     assert len(decoded(PACK[coding](bytes(LIMITS.max_bytes)), [coding], LIMITS)) == LIMITS.max_bytes
     with pytest.raises(RequestError):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.engine.config import EngineConfig
 from headway.engine.outputs import CompletionOutput, Logprob, OutputKind, PositionLogprobs, RequestOutput
+from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import ContextLengthError, HeadwayError, RequestError
 
@@ -104,14 +105,9 @@ class ScriptedEngine:
         params: SamplingParams,
         request_id: str,
         /,
-        *,
-        prompt_text: str | None = None,
-        priority: int = 0,
-        cache_salt: str | None = None,
-        trace_headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
+        terms: RequestTerms,
     ) -> AsyncIterator[RequestOutput]:
-        self.seen.append((prompt, params, {"priority": priority, "cache_salt": cache_salt, "text": prompt_text, "id": request_id}))
+        self.seen.append((prompt, params, {"priority": terms.priority, "cache_salt": terms.cache_salt, "text": terms.prompt_text, "id": request_id}))
         if not prompt:
             raise RequestError("the prompt has no tokens", reason="empty_prompt", param="prompt")
         if len(prompt) >= self.max_model_len:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from headway.engine.config import EngineConfig
+from headway.engine.request_terms import ORDINARY
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import LoadingError
 from headway.server.engine_start import PendingEngine
@@ -29,7 +30,7 @@ def test_everything_else_is_still_loading() -> None:
         lambda: pending.max_model_len,
         lambda: pending.vocab_size,
         lambda: pending.default_sampling,
-        lambda: pending.generate([1], SamplingParams(), "r"),
+        lambda: pending.generate([1], SamplingParams(), "r", ORDINARY),
     ):
         with pytest.raises(LoadingError):
             ask()

@@ -5,33 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 
 from headway.engine.admission import check_prompt
 from headway.engine.beam_requests import as_output, begin, round_requests, row_of
 from headway.engine.beam_search import BeamSearchParams
 from headway.engine.loading import LoadedEngine
 from headway.engine.outputs import RequestOutput
+from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.engine.sequence import Request
 
 Run = Callable[[Request], AsyncGenerator[RequestOutput, None]]
 
 
-@dataclass(frozen=True, slots=True)
-class RoundSettings:
-    """How the requests of all rounds are handled; `deadline` on the clock of time.monotonic."""
-
-    priority: int = 0
-    cache_salt: str | None = None
-    deadline: float | None = None
-
-
 async def search_beams(
     engine: LoadedEngine, run: Run, prompt_ids: list[int], params: BeamSearchParams, shown: SamplingParams, request_id: str,
-    widest: int, settings: RoundSettings,
+    widest: int, terms: RequestTerms,
 ) -> AsyncGenerator[RequestOutput, None]:  # fmt: skip
     """`run` adds a request and yields its outputs; closing this generator or cancelling its reader ends what runs."""
+    deadline = terms.deadline()
     check_prompt(prompt_ids, engine.limits)
     search = begin(prompt_ids, params, engine.limits, engine.tokenizer, widest, shown.logprobs or 0)
     cached: int | None = None
@@ -39,11 +31,11 @@ async def search_beams(
     while not search.done:
         requests = round_requests(
             search, f"{request_id}-{number}", engine.limits, engine.tokenizer, engine.core.scheduler.kv,
-            priority=settings.priority, cache_salt=settings.cache_salt,
+            priority=terms.priority, cache_salt=terms.cache_salt,
         )  # fmt: skip
         for request in requests:
             request.continues = number > 0
-            request.deadline = settings.deadline
+            request.deadline = deadline
         outputs = await _all(run, requests)
         cached = outputs[0].num_cached_tokens if cached is None else cached
         search.advance([row_of(output) for output in outputs])

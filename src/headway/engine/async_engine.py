@@ -11,20 +11,20 @@ import contextlib
 import logging
 import queue
 import threading
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from headway.artifacts.card import ModelCard
 from headway.artifacts.tokenizer import Tokenizer
 from headway.engine.admission import admit
-from headway.engine.async_beam_search import RoundSettings, search_beams
+from headway.engine.async_beam_search import search_beams
 from headway.engine.beam_search import BeamSearchParams
 from headway.engine.config import EngineConfig
 from headway.engine.core import Observers
 from headway.engine.loading import LoadedEngine, load_engine
 from headway.engine.outputs import RequestOutput
+from headway.engine.request_terms import ORDINARY, RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.engine.sequence import Request
 from headway.errors import EngineDeadError, HeadwayError, LoadingError, QueueFullError, RequestError
@@ -151,29 +151,25 @@ class AsyncEngine:
         prompt: list[int] | str,
         params: SamplingParams,
         request_id: str,
-        *,
-        prompt_text: str | None = None,
-        priority: int = 0,
-        cache_salt: str | None = None,
-        trace_headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
+        terms: RequestTerms = ORDINARY,
     ) -> AsyncIterator[RequestOutput]:
         """Outputs of one request as they come, in the manner of `params.output_kind`.
 
         Raises RequestError, ContextLengthError or QueueFullError before the first output; StepError, EngineDeadError or,
-        `timeout` seconds from now, DeadlineError at any time. Closing the iterator, or cancelling the task that reads it, aborts the request.
+        at the deadline of `terms`, DeadlineError at any time. Closing the iterator, or cancelling the task that reads it, aborts the request.
         """
         loaded = self.loaded
+        prompt_text = terms.prompt_text
         if isinstance(prompt, str):
             prompt_text = prompt
             encode = loaded.tokenizer.encode
             prompt = await asyncio.to_thread(encode, prompt) if len(prompt) > _LONG_TEXT else encode(prompt)
         request = admit(
             request_id, prompt, params, loaded.limits, loaded.tokenizer, loaded.core.scheduler.kv,
-            prompt=prompt_text, priority=priority, cache_salt=cache_salt,
+            prompt=prompt_text, priority=terms.priority, cache_salt=terms.cache_salt,
         )  # fmt: skip
-        request.trace_headers = trace_headers or {}
-        request.deadline = None if timeout is None else time.monotonic() + timeout
+        request.trace_headers = terms.trace_headers
+        request.deadline = terms.deadline()
         async with aclosing(self._outputs(request)) as outputs:
             async for output in outputs:
                 yield output
@@ -183,23 +179,18 @@ class AsyncEngine:
         prompt: list[int],
         shown: SamplingParams,
         request_id: str,
+        terms: RequestTerms = ORDINARY,
         *,
         beams: BeamSearchParams,
-        prompt_text: str | None = None,
-        priority: int = 0,
-        cache_salt: str | None = None,
-        trace_headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
     ) -> AsyncIterator[RequestOutput]:
         """One output, with the best beams as its sequences. `shown`: how many log-probabilities, and how text is written.
 
-        Raises what `generate` raises, and ends as it does. `trace_headers` are not used: rounds are no spans of a caller.
+        Raises what `generate` raises, and ends as it does. Trace headers are not used: rounds are no spans of a caller.
         """
-        round_ = RoundSettings(priority, cache_salt, None if timeout is None else time.monotonic() + timeout)
-        search = search_beams(self.loaded, self._outputs, prompt, beams, shown, request_id, self.config.max_num_seqs, round_)
+        search = search_beams(self.loaded, self._outputs, prompt, beams, shown, request_id, self.config.max_num_seqs, terms)
         async with aclosing(search):
             async for output in search:
-                output.prompt = prompt_text
+                output.prompt = terms.prompt_text
                 yield output
 
     async def _outputs(self, request: Request) -> AsyncGenerator[RequestOutput, None]:

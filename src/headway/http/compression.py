@@ -11,6 +11,7 @@ from headway.errors import RequestError
 from headway.wire.limits import BodyLimits, too_large
 
 _MAX_CODINGS = 3
+_MAX_MEMBERS = 64  # gzip members or zstd frames; what follows each is copied, so many small ones would take quadratic time
 _ZSTD_WINDOW = 8 * 1024 * 1024  # bytes that a decoder must remember, as RFC 9659 sets it for HTTP
 _ZSTD_PIECE = 128  # bytes; a block of 4 bytes may stand for 128 KiB
 _GZIP, _ZLIB, _RAW = 31, 15, -15  # wbits of zlib
@@ -44,7 +45,9 @@ def _zstd(raw: bytes, limits: BodyLimits) -> bytes:
     """Fed in pieces, since a decoder cannot be told to stop: one piece expands to 4 MiB at most."""
     out = bytearray()
     try:
-        while raw:  # one frame after the other
+        for _ in range(_MAX_MEMBERS):  # one frame after the other
+            if not raw:
+                break
             decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
             for start in range(0, len(raw), _ZSTD_PIECE):
                 out += decoder.decompress(raw[start : start + _ZSTD_PIECE])
@@ -57,7 +60,7 @@ def _zstd(raw: bytes, limits: BodyLimits) -> bytes:
             raw = decoder.unused_data + raw[start + _ZSTD_PIECE :]
     except zstandard.ZstdError as error:
         raise _damaged("zstd") from error
-    return bytes(out)
+    return _all_read(raw, out, "zstd")
 
 
 def _gzip(raw: bytes, limits: BodyLimits) -> bytes:
@@ -72,7 +75,9 @@ def _deflate(raw: bytes, limits: BodyLimits) -> bytes:
 
 def _inflate(raw: bytes, wbits: int, limits: BodyLimits, name: str) -> bytes:
     out = bytearray()
-    while raw:  # gzip may have several members
+    for _ in range(_MAX_MEMBERS):  # gzip may have several members
+        if not raw:
+            break
         decoder = zlib.decompressobj(wbits)
         try:
             out += decoder.decompress(raw, limits.max_bytes + 1 - len(out))
@@ -83,6 +88,12 @@ def _inflate(raw: bytes, wbits: int, limits: BodyLimits, name: str) -> bytes:
         if not decoder.eof:
             raise _damaged(name)
         raw = decoder.unused_data
+    return _all_read(raw, out, name)
+
+
+def _all_read(rest: bytes, out: bytearray, name: str) -> bytes:
+    if rest:
+        raise RequestError(f"The {name} body has more than {_MAX_MEMBERS} members", reason="body_invalid", param="content-encoding")
     return bytes(out)
 
 

@@ -6,6 +6,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from headway.engine.beam_search import BeamSearchParams
+from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.server.answer_head import answer_head
 from headway.server.beam_search import beam_params, shown_params
@@ -36,9 +37,8 @@ async def create_chat_completion(request: Request) -> Response:
     check_volume(state.engine, name, len(prompt.ids), body.prompt_logprobs, new, _logprobs(body), body.n)
     head = answer_head(state, request, body, "chatcmpl", [prompt])
     writer = ChatWriter(state, body, head, prompt)
-    engine_request = EngineRequest(
-        engine_id(head.id, 0), prompt.ids, params, prompt.text, body.priority, body.cache_salt, beams=beams
-    )
+    terms = RequestTerms(prompt.text, body.priority, body.cache_salt)
+    engine_request = EngineRequest(engine_id(head.id, 0), prompt.ids, params, terms, beams)
     return await respond(state, request, [engine_request], writer.frames if body.stream else None, writer.whole)
 
 

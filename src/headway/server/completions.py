@@ -6,6 +6,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from headway.engine.beam_search import BeamSearchParams
+from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import MAX_N, SamplingParams
 from headway.errors import RequestError
 from headway.server.answer_head import answer_head
@@ -36,7 +37,7 @@ async def create_completion(request: Request) -> Response:
     head = answer_head(state, request, body, "cmpl", prompts)
     writer = CompletionWriter(state, body, head, prompts)
     engine_requests = [
-        EngineRequest(engine_id(head.id, i), prompt.ids, params, prompt.text, body.priority, body.cache_salt, beams=beams)
+        EngineRequest(engine_id(head.id, i), prompt.ids, params, RequestTerms(prompt.text, body.priority, body.cache_salt), beams)
         for i, prompt in enumerate(prompts)
     ]
     return await respond(state, request, engine_requests, writer.frames if body.stream else None, writer.whole)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from headway.engine.beam_search import BeamSearchParams
 from headway.engine.config import EngineConfig
 from headway.engine.outputs import RequestOutput
+from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
 
 
@@ -98,12 +99,7 @@ class EnginePort(Protocol):
         params: SamplingParams,
         request_id: str,
         /,
-        *,
-        prompt_text: str | None = None,
-        priority: int = 0,
-        cache_salt: str | None = None,
-        trace_headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
+        terms: RequestTerms,
     ) -> AsyncIterator[RequestOutput]: ...
 
     def beam_search(
@@ -112,13 +108,9 @@ class EnginePort(Protocol):
         shown: SamplingParams,
         request_id: str,
         /,
+        terms: RequestTerms,
         *,
         beams: BeamSearchParams,
-        prompt_text: str | None = None,
-        priority: int = 0,
-        cache_salt: str | None = None,
-        trace_headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,
     ) -> AsyncIterator[RequestOutput]: ...
 
     async def reset_prefix_cache(self) -> bool: ...

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.engine.config import EngineConfig
 from headway.engine.outputs import RequestOutput
+from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import LoadingError
 from headway.server.engine_port import StatusPort, TokenizerPort
@@ -66,12 +67,12 @@ class PendingEngine:
         raise self._not_yet()
 
     def generate(
-        self, prompt: list[int], params: SamplingParams, request_id: str, /, **_: Any
+        self, prompt: list[int], params: SamplingParams, request_id: str, /, terms: RequestTerms, **_: Any
     ) -> AsyncIterator[RequestOutput]:
         raise self._not_yet()
 
     def beam_search(
-        self, prompt: list[int], shown: SamplingParams, request_id: str, /, **_: Any
+        self, prompt: list[int], shown: SamplingParams, request_id: str, /, terms: RequestTerms, **_: Any
     ) -> AsyncIterator[RequestOutput]:
         raise self._not_yet()
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
 from headway.engine.beam_search import BeamSearchParams
 from headway.engine.outputs import RequestOutput
+from headway.engine.request_terms import ORDINARY, RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.server.engine_port import EnginePort
 
@@ -22,11 +23,7 @@ class EngineRequest:
     id: str
     token_ids: list[int]
     params: SamplingParams
-    text: str | None = None
-    priority: int = 0
-    cache_salt: str | None = None
-    trace_headers: Mapping[str, str] = field(default_factory=dict)  # W3C Trace Context of the caller
-    timeout: float | None = None  # seconds until its deadline
+    terms: RequestTerms = ORDINARY
     beams: BeamSearchParams | None = None
 
 
@@ -38,16 +35,7 @@ def run(engine: EnginePort, request: EngineRequest) -> AsyncGenerator[RequestOut
     start: Callable[..., AsyncIterator[RequestOutput]] = (
         engine.generate if request.beams is None else partial(engine.beam_search, beams=request.beams)
     )
-    outputs = start(
-        request.token_ids,
-        request.params,
-        request.id,
-        prompt_text=request.text,
-        priority=request.priority,
-        cache_salt=request.cache_salt,
-        trace_headers=request.trace_headers,
-        timeout=request.timeout,
-    )
+    outputs = start(request.token_ids, request.params, request.id, request.terms)
     return cast(AsyncGenerator[RequestOutput, None], outputs)
 
 

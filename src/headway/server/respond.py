@@ -36,13 +36,13 @@ async def respond(
     output of each engine request. Raises ClientLeft when the client left before its answer."""
     if state.settings.enable_log_requests:
         _log_request(engine_requests)
-    if state.engine.config.otlp_traces_endpoint is not None:
-        caller = trace_headers(request.headers)
-        engine_requests = [replace(r, trace_headers=caller) for r in engine_requests]
+    traced = state.engine.config.otlp_traces_endpoint is not None
+    caller = trace_headers(request.headers) if traced else {}
     timeout = seconds_allowed(request.headers, state.settings.request_timeout)
-    if timeout is not None:
-        engine_requests = [replace(r, timeout=timeout) for r in engine_requests]
-    outputs = merged(state.engine, engine_requests)
+    outputs = merged(
+        state.engine,
+        [replace(each, terms=replace(each.terms, trace_headers=caller, timeout=timeout)) for each in engine_requests],
+    )
     if state.settings.enable_log_outputs:
         outputs = logged(outputs, state.settings.max_log_len)
     watch = ClientWatch(request.receive, state.closing)

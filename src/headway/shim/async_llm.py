@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from headway.engine.async_engine import AsyncEngine
 from headway.engine.outputs import RequestOutput
+from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.engine.traced import traced
 from headway.errors import EngineDeadError, RequestError
@@ -50,7 +51,7 @@ class AsyncLLM:
             text, given = prompt.get("prompt"), prompt.get("prompt_token_ids", prompt.get("prompt"))
         if not isinstance(given, str | list):
             raise RequestError("a prompt needs 'prompt' or 'prompt_token_ids'", param="prompt")
-        return self._engine.generate(given, sampling_params, request_id, prompt_text=text, priority=priority)
+        return self._engine.generate(given, sampling_params, request_id, RequestTerms(prompt_text=text, priority=priority))
 
     async def abort(self, request_id: str) -> None:
         await self._engine.abort(request_id)

@@ -85,7 +85,7 @@ def test_pointer(trunk: NativeTrunk, tokenizer: Tokenizer) -> None:
     states = read_states(trunk, reader, train)
     ends, last = scale_of(torch.cat([each.ends for each in states])), scale_of(torch.stack([each.last for each in states]))
     scaled = [States(ends(each.ends), last(each.last), each.label) for each in states]
-    trained = fit(random_tensors(pointer_shapes(HIDDEN, 32), 1), lambda t, each: PointerHead(t).logits(each.ends, each.last), scaled, steps=40, rate=3e-3, decay=0.3)
+    trained = fit(random_tensors(pointer_shapes(HIDDEN, 32), 1), lambda t, ends, last: PointerHead(t).logits(ends, last), scaled, steps=40, rate=3e-3, decay=0.3)
     k, kb = ends.folded(trained["k.weight"], trained["k.bias"])
     q, qb = last.folded(trained["q.weight"], trained["q.bias"])
     head = PointerHead({"q.weight": q, "q.bias": qb, "k.weight": k, "k.bias": kb})
@@ -96,7 +96,7 @@ def test_candidate_head(trunk: NativeTrunk, tokenizer: Tokenizer) -> None:
     reader = EndpointReader(tokenizer, EndpointSettings(MAX_TOKENS, {"false": "No", "true": "Yes"}, {}))
     train, held_out = topic_examples(described=False)
     states = read_states(trunk, reader, train)
-    trained = fit(random_tensors(candidate_shapes(HIDDEN, 32), 2), lambda t, each: CandidateHead(t).logits(each.ends, each.last), states, steps=60, rate=1e-3, decay=0.5)
+    trained = fit(random_tensors(candidate_shapes(HIDDEN, 32), 2), lambda t, ends, last: CandidateHead(t).logits(ends, last), states, steps=60, rate=1e-3, decay=0.5)
     assert_better_than_the_majority(EndpointModel(FACTS, reader, trunk, CandidateHead(trained)), held_out)
 
 
@@ -108,7 +108,7 @@ def test_code_readout(trunk: NativeTrunk, tokenizer: Tokenizer) -> None:
     last = scale_of(torch.stack([each.last for each in states]))
     scaled = [States(each.ends, last(each.last), each.label) for each in states]
     start = random_tensors({"weight": (6, HIDDEN), "bias": (6,)}, 3)
-    trained = fit(start, lambda t, each: t["weight"] @ each.last + t["bias"], scaled, steps=60, rate=3e-3, decay=0.1)
+    trained = fit(start, lambda t, _, last: t["weight"] @ last + t["bias"], scaled, steps=60, rate=3e-3, decay=0.1)
     # The readout has no bias: what the scale would put there goes along the mean, on which all states lean.
     weight, bias = last.folded(trained["weight"], trained["bias"])
     weight = weight + bias[:, None] * last.mean / last.mean.square().sum()

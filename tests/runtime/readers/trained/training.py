@@ -33,14 +33,16 @@ def random_tensors(shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str
 
 
 def fit(
-    tensors: Mapping[str, torch.Tensor], logits: Callable[[Mapping[str, torch.Tensor], States], torch.Tensor], examples: Sequence[States],
+    tensors: Mapping[str, torch.Tensor], logits: Callable[[Mapping[str, torch.Tensor], torch.Tensor, torch.Tensor], torch.Tensor], examples: Sequence[States],
     *, steps: int, rate: float, decay: float,
 ) -> dict[str, torch.Tensor]:  # fmt: skip
-    """Cross-entropy over all examples at once."""
+    """Cross-entropy over all examples at once, which have equally many options. `logits` of tensors, ends and last of one example."""
     trained = {name: tensor.clone().requires_grad_() for name, tensor in tensors.items()}
     optimizer = torch.optim.AdamW(list(trained.values()), lr=rate, weight_decay=decay)
+    ends, last = torch.stack([each.ends for each in examples]), torch.stack([each.last for each in examples])
+    labels = torch.tensor([each.label for each in examples])
     for _ in range(steps):
-        loss = torch.stack([F.cross_entropy(logits(trained, each)[None], torch.tensor([each.label])) for each in examples]).mean()
+        loss = F.cross_entropy(torch.vmap(lambda e, at: logits(trained, e, at))(ends, last), labels)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()

@@ -78,12 +78,9 @@ class SequenceReader(DecisionReader):
             index: each for index, each in enumerate(prepared.questions) if isinstance(each, ItemFailure)
         }
         for group in _groups(prepared.questions, self._isolated):
-            for laid in self._lay(prepared, group):
-                if isinstance(laid, ItemFailure):
-                    plans.update(dict.fromkeys(group, laid))
-                    continue
-                for index in laid.members:
-                    plans[index] = self._question_plan(prepared, laid, index)
+            for members, laid in self._lay(prepared, group):
+                for index in members:
+                    plans[index] = laid if isinstance(laid, ItemFailure) else self._question_plan(prepared, laid, index)
         return [plans[index] for index in range(len(questions))]
 
     def group_size(self, subject: Subject, question: Question) -> int:
@@ -103,8 +100,8 @@ class SequenceReader(DecisionReader):
         options = tuple(self._requests.ids(self._option_text(name, text)) for name, text in question.options)
         return SchemaTokens(question, () if question.kind == "span" else self._requests.ids(question.text), options)
 
-    def _lay(self, prepared: Prepared, group: Sequence[int]) -> list[Laid | ItemFailure]:
-        """Rows for a group, or for parts of it where one sequence will not do."""
+    def _lay(self, prepared: Prepared, group: Sequence[int]) -> list[tuple[Sequence[int], Laid | ItemFailure]]:
+        """Rows for a group, or for parts of it where one sequence will not do: each part with what became of it."""
         asked = [question for index in group if isinstance(question := prepared.questions[index], VelaQuestion)]
         schema = [self._schema(question) for question in asked]
         parts = prepared.parts_for(asked[0], self._max_tokens)
@@ -115,15 +112,15 @@ class SequenceReader(DecisionReader):
         except DoesNotFit:
             kept = None
         if kept is not None and are_whole(parts, kept, read):
-            return [self._row(prepared, group, schema, parts, kept)]
+            return [(group, self._row(prepared, group, schema, parts, kept))]
         halves = _split(group, asked, crowded=kept is None or taken > self._max_tokens // 2)
         if halves is not None:
-            return [laid for half in halves for laid in self._lay(prepared, half)]
+            return [each for half in halves for each in self._lay(prepared, half)]
         if kept is None:
-            return [too_long(taken, self._max_tokens)]
+            return [(group, too_long(taken, self._max_tokens))]
         if len(read) > 1 or asked[0].truncate:
-            return [self._row(prepared, group, schema, parts, kept)]
-        return [self._windows(prepared, group, schema, parts, kept)]
+            return [(group, self._row(prepared, group, schema, parts, kept))]
+        return [(group, self._windows(prepared, group, schema, parts, kept))]
 
     def _row(self, prepared: Prepared, group: Sequence[int], schema: list[SchemaTokens], parts: tuple[PartTokens, ...], kept: Mapping[Role, int]) -> Laid:
         cut = tuple(part.window(0, kept[part.role]) for part in parts)

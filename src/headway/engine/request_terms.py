@@ -1,0 +1,27 @@
+"""RequestTerms: how a request is handled, apart from what is asked and how it is sampled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTerms:
+    """`prompt_text` is the prompt as its author wrote it, for the output; `trace_headers` are the W3C Trace Context of the
+    caller; `timeout` in seconds from the moment that the engine takes the request."""
+
+    prompt_text: str | None = None
+    priority: int = 0
+    cache_salt: str | None = None
+    trace_headers: Mapping[str, str] = field(default_factory=dict)
+    timeout: float | None = None
+
+    def deadline(self) -> float | None:
+        """On the clock of time.monotonic, if it starts now."""
+        return None if self.timeout is None else time.monotonic() + self.timeout
+
+
+ORDINARY: Final = RequestTerms()
