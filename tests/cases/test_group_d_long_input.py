@@ -161,6 +161,7 @@ def test_d03_an_attack_is_found_wherever_it_stands(detector: LiveWorker, kind: s
         assert (cut["label"] == "attack") is (position == 0.0)
         assert risk(detector, kind, placed(position), overflow="window", max_tokens=1000)["error"] == "scan_budget_exceeded"
     assert risk(detector, kind, placed(None), overflow="window")["label"] == "benign"
+    assert detector.metric(f'vllm_srun_truncated_inputs_total{{model="{kind}"}}') == 3
 
 
 DENSE = {

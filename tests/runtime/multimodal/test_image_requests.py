@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from headway.errors import ArtifactError, RequestError
 from headway.runtime.multimodal import image_decoding
+from headway.runtime.selfcheck.golden_requests import golden_requests
+from headway.runtime.selfcheck.media_samples import SAMPLES
 from headway.runtime.tasks import media
 from headway.wire.embeddings import EmbeddingsRequest, Media, Text
 from tests.runtime.multimodal.multimodal_models import MultimodalModels, ask, load, vectors
@@ -146,3 +150,15 @@ def test_damaged_packages_are_refused(models: MultimodalModels, tmp_path: Path, 
     with pytest.raises(ArtifactError) as refused:
         load(folder)
     assert refused.value.reason == reason
+
+
+def test_the_self_check_looks_and_listens(models: MultimodalModels) -> None:
+    for variant, names in (("clip", ["embeddings", "embeddings/image"]), ("omni-nano", ["embeddings", "embeddings/image", "embeddings/audio"])):
+        model = models.load(variant)
+        requests = golden_requests(model.facts, ["embeddings"])
+        assert [each.name for each in requests] == names
+        for each in requests:
+            assert all("embedding" in entry for entry in ask(model, *each.request.inputs)["data"])
+    with Image.open(io.BytesIO(SAMPLES["image"].data)) as image:
+        assert (image.size, image.mode) == ((48, 40), "RGB")
+        assert image.getpixel((9, 17)) == (45, 102, 255)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import struct
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -101,4 +102,4 @@ def test_windows_cover_everything() -> None:
         starts = window_starts(samples)
         assert starts[0] == 0
         assert starts[-1] == samples - WINDOW
-        assert max(b - a for a, b in zip(starts, starts[1:], strict=False)) <= WINDOW
+        assert max(b - a for a, b in pairwise(starts)) <= WINDOW

@@ -59,11 +59,19 @@ def completed(
     tokens = usage.get("input_tokens", usage.get("prompt_tokens", 0))
     if isinstance(tokens, int):
         state.metrics.on_input_tokens(tokens)
+    if truncated := _truncated(body):
+        state.metrics.on_truncated(model.name, truncated)
     for kind, outcome in call.outcomes(body):
         state.metrics.on_question(kind, outcome)
     answer = call.render(body, model)
     add_meta(answer, running, planned, call.options.return_meta)
     return answer
+
+
+def _truncated(body: dict[str, Any]) -> int:
+    """How many items say that they were cut: entries of `results` (classify, rerank) or `data` (embeddings)."""
+    items = body.get("results") or body.get("data") or ()
+    return sum(bool(item.get("input", {}).get("truncated")) for item in items)
 
 
 def log_defect(name: str, error: BaseException) -> None:

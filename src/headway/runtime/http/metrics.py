@@ -25,6 +25,7 @@ class WorkerMetrics:
         self._duration = self._histogram("vllm_srun_request_duration_seconds", "From arrival to the answer.", _SECONDS, "endpoint")
         self._questions = self._counter("vllm_srun_questions", "Questions by type and outcome.", "type", "outcome")
         self._input_tokens = self._counter("vllm_srun_input_tokens", "Tokens of answered requests.")
+        self._truncated = self._counter("vllm_srun_truncated_inputs", "Inputs of which only the beginning was read.", "model")
         self._bundle_tasks = self._histogram("vllm_srun_bundle_tasks", "Tasks of a bundle.", _ROWS)
         self._late = self._counter("vllm_srun_deadline_dropped_questions", "Items given up because their deadline passed.")
         self._queue = self._histogram("vllm_srun_queue_duration_seconds", "Waiting for the device, per job.", _SECONDS, "model")
@@ -49,6 +50,9 @@ class WorkerMetrics:
 
     def on_input_tokens(self, tokens: int) -> None:
         self._input_tokens.inc(tokens)
+
+    def on_truncated(self, model: str, items: int) -> None:
+        self._truncated.labels(model).inc(items)
 
     def on_question(self, kind: str, outcome: str) -> None:
         """`kind` is one of the known types, `outcome` "answered" or an item code."""

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Final
 
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from headway.runtime.tasks.media import UnreadableMedia
 
@@ -32,7 +32,7 @@ def decode_image(data: bytes, to_rgb: ToRgb) -> Image.Image:
             return to_rgb(image)
     except UnreadableMedia:
         raise
-    except Image.UnidentifiedImageError:
+    except UnidentifiedImageError:
         raise UnreadableMedia("is no PNG, JPEG or WebP image") from None
     except Image.DecompressionBombError:
         raise UnreadableMedia(f"is an image of more than {MAX_SOURCE_PIXELS} pixels, which is the limit") from None

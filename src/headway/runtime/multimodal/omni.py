@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import Any, cast
 
@@ -76,7 +77,7 @@ def _text_features(found: OmniPackage, progress: Progress) -> Features:
     def features(ids: torch.Tensor) -> torch.Tensor:
         batch = pack(ids.tolist(), None)
         starts = batch.starts.tolist()
-        return pool(encoder.encode(batch).last, list(zip(starts, starts[1:], strict=False)), found.variant.pooling)
+        return pool(encoder.encode(batch).last, list(pairwise(starts)), found.variant.pooling)
 
     return features
 

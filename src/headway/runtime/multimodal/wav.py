@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from headway.runtime.tasks.media import UnreadableMedia
@@ -54,12 +55,12 @@ def decode_wav(data: bytes) -> Sound:
     return Sound(samples, rate)
 
 
-def _values(body: bytes, code: int, bits: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+def _values(body: bytes, code: int, bits: int) -> npt.NDArray[np.float32]:
     """Interleaved samples as float32."""
     if code == _FLOAT:
         return np.frombuffer(body, "<f4").astype(np.float32)
     if bits == 8:  # the only unsigned one
-        return (np.frombuffer(body, np.uint8).astype(np.float32) - 128) / 128
+        return (np.frombuffer(body, np.uint8).astype(np.float32) - np.float32(128)) / np.float32(128)
     wide = np.zeros((len(body) // (bits // 8), 4), np.uint8)
     wide[:, 4 - bits // 8 :] = np.frombuffer(body, np.uint8).reshape(len(wide), -1)
     return (wide.view("<i4")[:, 0] / np.float64(1 << 31)).astype(np.float32)

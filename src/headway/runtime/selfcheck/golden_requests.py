@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from headway.runtime.loaded_model import Surface
 from headway.runtime.model_facts import HeadFacts, ModelFacts
+from headway.runtime.selfcheck.media_samples import SAMPLES
 from headway.wire.classify import ClassifyInput, ClassifyRequest, GroundedInput, TextInput
 from headway.wire.decisions import DecisionPart, DecisionRequest, InvalidQuestion, Option, Question
 from headway.wire.embeddings import EmbeddingsRequest, Text
@@ -54,6 +55,8 @@ def golden_requests(facts: ModelFacts, surfaces: Sequence[Surface]) -> list[Gold
             found += [_classify(head) for head in facts.heads if head.inputs]
         elif surface == "embeddings":
             found.append(GoldenRequest("embeddings", surface, EmbeddingsRequest((Text(_ENGLISH), Text(_GERMAN)))))
+            modalities = facts.embedding.modalities if facts.embedding is not None else ()
+            found += [GoldenRequest(f"embeddings/{each}", surface, EmbeddingsRequest((sample,))) for each, sample in SAMPLES.items() if each in modalities]
         else:
             found.append(GoldenRequest("rerank", surface, RerankRequest("How do I reset my password?", _DOCUMENTS)))
     return found

@@ -28,7 +28,8 @@ class MediaLimits:
 class MediaReader(Protocol):
     """Of one modality. `read` is called off the event loop, from several threads."""
 
-    limits: MediaLimits
+    @property
+    def limits(self) -> MediaLimits: ...
 
     def read(self, data: bytes) -> Row:
         """The row has a digest of the input in `detail` and what the model sees in `payload`. Raises UnreadableMedia."""
