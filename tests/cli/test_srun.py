@@ -73,6 +73,8 @@ def test_one_model_with_all_that_describes_it() -> None:
         (("a/b", "c/d", "--revision", SHA), "--revision can be given with one model only"),
         (("a/b", "c/d", "--served-model-name", "x"), "--served-model-name can be given with one model only"),
         (("--served-model-name", "x"), "--served-model-name can be given with one model only"),
+        (("a/b", "--served-model-name", " "), "--served-model-name must be a non-empty text"),
+        (("a/b", "--served-model-name", "a\nb"), "without control characters, got 'a\\nb'"),
         ((f"a/b@{SHA}", "--revision", "b" * 40), "asked for at"),
         (("a/b", "--engine", "onnxruntime"), "no engine 'onnxruntime'; available: native"),
         (("a/b", "--family", "nothing"), "no family 'nothing'; available: "),
@@ -179,6 +181,13 @@ def test_fixture_leaves_folders_with_contents_alone(tmp_path: Path) -> None:
     result = CliRunner().invoke(vllm_srun, ["fixture", str(tmp_path), "--family", "sparrow"])
     assert isinstance(result.exception, ConfigError)
     assert "no empty folder" in result.exception.message
+
+
+def test_fixture_says_where_it_cannot_write(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    result = CliRunner().invoke(vllm_srun, ["fixture", str(tmp_path / "file" / "x"), "--family", "sparrow"])
+    assert isinstance(result.exception, ConfigError)
+    assert "cannot be written: Not a directory" in result.exception.message
 
 
 def test_help_and_wrong_commands(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

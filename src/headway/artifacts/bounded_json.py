@@ -74,7 +74,7 @@ def _read_json(path: Path) -> Any:
 
 def _deeper_than(value: Any, limit: int) -> bool:
     """Level by level, without recursion."""
-    level = [value]
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(limit):
         level = [
             inner

@@ -13,7 +13,7 @@ from headway.errors import ArtifactError, ConfigError
 from headway.runtime.default_models import DEFAULT_MODELS
 from headway.runtime.environment import strange_variables
 from headway.runtime.flags import SRUN_FLAGS
-from headway.runtime.loading.model_entry import ModelEntry
+from headway.runtime.loading.model_entry import NAME_RULE, ModelEntry, is_name
 from headway.runtime.loading.models_file import read_models_file
 from headway.runtime.loading.package_source import split_reference
 from headway.runtime.plugins import PluginSet
@@ -89,10 +89,13 @@ def _entries(parsed: Parsed) -> tuple[ModelEntry, ...]:
 
 
 def _entry(word: str, values: Mapping[str, Any]) -> ModelEntry:
+    name = values.get("served-model-name")
+    if name is not None and not is_name(name):
+        raise ConfigError(f"--served-model-name must be {NAME_RULE}, got {name[:60]!r}", param="served_model_name")
     entry = ModelEntry(
         word,
         revision=values.get("revision"),
-        name=values.get("served-model-name"),
+        name=name,
         family=values.get("family"),
         device=values.get("device", "auto"),
         engine=values.get("engine", "auto"),

@@ -29,6 +29,9 @@ def fixture_command(output: Path, family: str, variant: str | None, seed: int) -
         raise ConfigError(f"the family {family} has no variant {chosen[:100]!r}; it has {', '.join(variants)}", param="variant")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise ConfigError(f"{output} exists and is no empty folder", param="output", fix="Name a new folder.")
-    output.mkdir(parents=True, exist_ok=True)
-    writer.write_fixture(output, chosen, seed)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        writer.write_fixture(output, chosen, seed)
+    except OSError as error:
+        raise ConfigError(f"{output} cannot be written: {error.strerror}", param="output", fix="Name a folder that can be written to.") from None
     click.echo(f"{output}: {family} {chosen}, seed {seed}, random weights")

@@ -142,6 +142,13 @@ def test_multipart_is_refused(worker: LiveWorker) -> None:
     assert isinstance(answer.json()["detail"]["message"], str)
 
 
+@pytest.mark.parametrize("model", [{}, {"model": "jev-latest"}])
+def test_a_task_of_a_bundle_names_models_as_the_route_does(worker: LiveWorker, model: dict[str, str]) -> None:
+    task = {"id": "t", "decisions": {**model, "state": "s", "questions": {"q": NOUL}}}
+    [result] = worker.post("/v1/bundle", {"tasks": [task]}).json()["results"]
+    assert (result["status"], result["decisions"]["model"]) == (200, "table")
+
+
 def test_the_operator_chooses_the_aliases() -> None:
     body = {"state": "s", "questions": {"q": NOUL}}
     with live_worker({"table": TableModel(TableReader())}, decision_alias=("judge",)) as worker:

@@ -9,7 +9,7 @@ import pytest
 from headway.artifacts.hub_errors import Asked, hub_refusal, unreachable
 from headway.artifacts.hub_token import Token
 from headway.artifacts.resumable_download import DownloadFailed
-from headway.errors import ArtifactError, CapacityError, ConfigError, HeadwayError, SelfCheckError
+from headway.errors import ArtifactError, CapacityError, ConfigError, SelfCheckError
 from headway.runtime.loading.load_failure import failure_reason, is_final
 
 ASKED = Asked("acme/tiny", "a" * 40, Token(None, None), Path("/nowhere"))
@@ -63,9 +63,12 @@ def test_what_may_pass(error: BaseException) -> None:
         ConfigError("a"),
         CapacityError("a", reason="lacks_capability"),
         CapacityError("a", reason="over_budget"),
+        TypeError("'NoneType' object is not iterable"),
+        KeyError("vocab_size"),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
     ],
 )
-def test_what_is_final(error: HeadwayError) -> None:
+def test_what_is_final(error: Exception) -> None:
     assert is_final(error)
 
 

@@ -41,6 +41,7 @@ def test_yaml_and_json_with_all_keys(tmp_path: Path) -> None:
         ({"models": [{"model": "a", "colour": 1}]}, "models[0] has unknown keys: colour"),
         ({"models": [{"model": "a", "options": [1]}]}, "models[0].options must be a mapping"),
         ({"models": [{"model": "a", "name": "n"}, {"model": "b", "name": "n"}]}, "models[1] and models[0] have the same name"),
+        ({"models": [{"model": "a", "name": "n\nfake line of a log"}]}, "models[0].name must be a non-empty text without control characters"),
         ({"models": [{"model": "a", "max_num_seqs": 0}]}, "models[0].max_num_seqs must be a whole number"),
         ({"models": [{"model": "a", "max_num_seqs": True}]}, "models[0].max_num_seqs must be a whole number"),
         ({"models": [{"model": "a", "batch_window_ms": -1}]}, "models[0].batch_window_ms"),

@@ -113,6 +113,24 @@ def test_pictures_of_one_request_are_bounded(models: MultimodalModels, monkeypat
         ask(model, *(Media("image", IMAGE),) * 3)
 
 
+def test_pixels_of_one_request_are_bounded(models: MultimodalModels, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_decoding, "MAX_REQUEST_PIXELS", 5_000)
+    large, small = Media("image", IMAGE), Media("image", png(10, 20))
+    for _ in range(2):  # each request has its own
+        data = ask(models.load("clip"), large, large, large, small, Text("a text"))["data"]
+        assert [entry.get("error") for entry in data] == [None, None, "invalid_input", None, None]
+        assert data[2]["message"] == "input 2 has 2000 pixels, more than is left of the 5000 that the images of one request may have"
+
+
+def test_a_webp_that_announces_a_huge_canvas_is_refused_by_its_header(models: MultimodalModels) -> None:
+    frame = encoded(picture(8, 8), "WEBP", lossless=True)[12:]
+    side = (16_383).to_bytes(3, "little")
+    body = b"WEBP" + b"VP8X" + (10).to_bytes(4, "little") + bytes(4) + side + side + frame
+    data = b"RIFF" + len(body).to_bytes(4, "little") + body
+    entry = ask(models.load("clip"), Media("image", data))["data"][0]
+    assert entry["error"] == "invalid_input"
+
+
 def test_orientation_notes_are_not_applied(models: MultimodalModels) -> None:
     """As the image processors of transformers read a file."""
     image = picture(50, 40)

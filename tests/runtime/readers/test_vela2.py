@@ -14,6 +14,7 @@ from headway.runtime.package import Package
 from headway.runtime.plan import run_plan
 from headway.runtime.readers.vela2.calibration import Calibration
 from headway.runtime.readers.vela2.family import Vela2Family
+from headway.runtime.readers.vela2.parts import part_tokens
 from headway.runtime.readers.vela2.questions import VelaQuestion
 from headway.runtime.readers.vela2.reading import SpanSource, VelaReadings
 from headway.runtime.readers.vela2.words import Word
@@ -310,6 +311,18 @@ def test_budgets(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("variant", ["encoder", "decoder"])
+def test_of_a_state_far_over_the_budget_only_the_beginning_is_read(folder: Path, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = loaded(folder, variant)
+    read: list[int] = []
+    monkeypatch.setattr("headway.runtime.readers.vela2.request.part_tokens", lambda role, text, ids, offsets: read.append(len(ids)) or part_tokens(role, text, ids, offsets))
+    choice, span = (Question("choice", "Which?", (Option("a"), Option("b"))), Question("span", "Who?", (Option("a"),)))
+    answers = ask(model, "word " * 100_000, choice=choice, span=span, begin=Question("choice", "Which?", (Option("a"), Option("b")), truncate=True))["answers"]
+    assert [answers[name]["error"] for name in ("choice", "span")] == ["scan_budget_exceeded"] * 2
+    assert answers["begin"]["x_unread_tokens"] > 0
+    assert model.facts.limits["max_scan_tokens"] < read[0] < 100_000
+
+
+@pytest.mark.parametrize("variant", ["encoder", "decoder"])
 def test_many_options(folder: Path, variant: str) -> None:
     model = loaded(folder, variant)
     many = Question("choice", "Which?", tuple(Option(f"option {i}", f"tickets that are routed to queue {i}") for i in range(255)))
@@ -326,6 +339,17 @@ def test_wrong_parts_are_refused_alone(folder: Path) -> None:
                   two=Question("span", "?", (Option("a"),), over=["request", "source"]), head=Question("span", "?", (Option("a"),), head="broad"))["answers"]  # fmt: skip
     assert "choice" in answers["good"]
     assert [answers[name]["error"] for name in ("bad", "two", "head")] == ["invalid_question"] * 3
+
+
+def test_a_question_that_does_not_fit_harms_no_other(folder: Path) -> None:
+    """All stand in one sequence until one of them is too long: only that one fails, wherever it stands."""
+    model = loaded(folder, "encoder")
+    endless = Question("noul", "is it? " * 3000, (Option("false"), Option("true")))
+    for names in (("endless", "domain", "topics"), ("domain", "endless", "topics"), ("domain", "topics", "endless")):
+        answers = ask(model, STATE, **{name: endless if name == "endless" else QUESTIONS[name] for name in names})["answers"]
+        assert answers["endless"]["error"] == "max_length_exceeded"
+        assert "error" not in answers["domain"]
+        assert "topics.dose" in answers
 
 
 def test_markers_cannot_be_forged(folder: Path) -> None:

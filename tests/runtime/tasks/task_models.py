@@ -1,4 +1,4 @@
-"""Tiny task packages, written once for each test session, and loaded."""
+"""Tiny packages of a family, written once for each test session, and loaded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from headway.runtime.family import Placement
+from headway.runtime.family import ModelFamily, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.package import Package
 from headway.runtime.plan import run_plan
@@ -17,12 +17,13 @@ FAMILY = TaskHeads()
 SEED = 3
 
 
-def load(folder: Path, dtype: Literal["float32", "bfloat16"] = "float32", shared: bool = False, **options: Any) -> LoadedModel:
+def load(folder: Path, dtype: Literal["float32", "bfloat16"] = "float32", shared: bool = False, family: ModelFamily = FAMILY, **options: Any) -> LoadedModel:
     """As the loader does it: detected, described, loaded, and counted."""
     package = Package(str(folder), folder)
-    assert FAMILY.detect(package)
-    spec = FAMILY.describe(package)
-    model = FAMILY.load(package, spec, Placement("cpu", dtype, shared, options), lambda done, total: None)
+    assert family.detect(package)
+    spec = family.describe(package)
+    assert all((folder / name).is_file() for name in spec.files)
+    model = family.load(package, spec, Placement("cpu", dtype, shared, options), lambda done, total: None)
     assert model.facts.parameters == spec.parameters
     assert set(model.planners) == set(spec.surfaces)
     return model
@@ -31,14 +32,15 @@ def load(folder: Path, dtype: Literal["float32", "bfloat16"] = "float32", shared
 class TaskModels:
     """Folders and models by the name of their variant."""
 
-    def __init__(self, root: Path):
+    def __init__(self, root: Path, family: ModelFamily = FAMILY):
         self._root = root
-        self.load = lru_cache(lambda variant: load(self.folder(variant)))
+        self._family = family
+        self.load = lru_cache(lambda variant: load(self.folder(variant), family=family))
 
     def folder(self, variant: str) -> Path:
         folder = self._root / variant
         if not folder.exists():
-            FAMILY.write_fixture(folder, variant, SEED)
+            self._family.write_fixture(folder, variant, SEED)
         return folder
 
 

@@ -58,8 +58,9 @@ async def answer_bundle(state: WorkerState, fields: dict[str, Any], size: int, p
 
 async def _prepare(state: WorkerState, task: _Task, size: int, phases: Phases, latest: float | None) -> None:
     try:
-        task.call = call = BUNDLED[task.task.surface](task.task.body)
-        task.model, task.running = choose(state.models, call)
+        endpoint = BUNDLED[task.task.surface]
+        task.call = call = endpoint.read(task.task.body)
+        task.model, task.running = choose(state.models, call, endpoint, state.settings.decision_alias)
         own = deadline_of(phases.began, call.options.deadline_ms)
         task.deadline = min((moment for moment in (own, latest) if moment is not None), default=None)
         task.planned = await begin(task.running.model.planners[call.surface](call.request), planning_place(state, size, call))

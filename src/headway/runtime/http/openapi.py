@@ -32,7 +32,7 @@ _OPERATIONS: dict[str, _Operation] = {
     "/v1/systemone": _Operation("Questions about a state", "SystemOneRequest", "SystemOneAnswer", "DecisionsError"),
     "/v1/systemone/batch": _Operation("The same questions about many states", "SystemOneBatchRequest", "SystemOneBatchAnswer", "DecisionsError"),
     "/v1/classify": _Operation("Labels, scores or spans of texts", "ClassifyRequest", "ClassifyAnswer"),
-    "/v1/embeddings": _Operation("Vectors of texts", "EmbeddingsRequest", "EmbeddingsAnswer"),
+    "/v1/embeddings": _Operation("Vectors of texts, images and sounds", "EmbeddingsRequest", "EmbeddingsAnswer"),
     "/v1/rerank": _Operation("Documents in the order of their relevance", "RerankRequest", "RerankAnswer"),
     "/v1/bundle": _Operation("Several calls in one", "BundleRequest", "BundleAnswer"),
     "/v1/models": _Operation("What is served, and its limits", None, "Models"),

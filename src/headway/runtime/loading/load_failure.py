@@ -32,6 +32,8 @@ _RETRIED_REASONS: Final = frozenset(
 )  # fmt: skip
 _FINAL_REASONS: Final = frozenset({"over_budget", "lacks_capability", "no_engine"})
 _FINAL_CLASSES: Final = (ArtifactError, ConfigError, SelfCheckError, RequestError)
+# What reading a file of unexpected content raises where no check was thought of: the file stays as it is.
+_DEFECTS: Final = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError, AssertionError)
 _OUT_OF_MEMORY: Final = ("out of memory", "can't allocate memory", "cannot allocate memory")
 
 
@@ -41,7 +43,7 @@ def is_final(error: BaseException) -> bool:
         if error.reason in _RETRIED_REASONS:
             return False
         return error.reason in _FINAL_REASONS or isinstance(error, _FINAL_CLASSES)
-    return False
+    return isinstance(error, _DEFECTS)
 
 
 def failure_reason(error: BaseException) -> str:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+NAME_RULE: Final = "a non-empty text without control characters"
+
+
+def is_name(value: Any) -> bool:
+    """Whether a model can be served under it: it stands in lines of the log and in labels of metrics."""
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
 
 
 @dataclass(frozen=True, slots=True)

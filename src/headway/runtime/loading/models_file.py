@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from headway.errors import ConfigError
-from headway.runtime.loading.model_entry import ModelEntry
+from headway.runtime.loading.model_entry import NAME_RULE, ModelEntry, is_name
 from headway.wire.removed import PROFILE_REMOVED
 
 MAX_BYTES: Final = 1 << 20
@@ -29,7 +29,7 @@ def _number(value: Any) -> bool:
 _KEYS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "model": ("a non-empty text", _text),
     "revision": ("a non-empty text", _text),
-    "name": ("a non-empty text", _text),
+    "name": (NAME_RULE, is_name),
     "family": ("a non-empty text", _text),
     "device": ("a non-empty text", _text),
     "engine": ("a non-empty text", _text),

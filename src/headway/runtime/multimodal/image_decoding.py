@@ -13,6 +13,7 @@ from headway.runtime.tasks.media import UnreadableMedia
 
 FORMATS: Final = ("PNG", "JPEG", "WEBP")
 MAX_SOURCE_PIXELS: Final = 64 << 20  # a camera's largest pictures; 256 MiB while they are decoded
+MAX_REQUEST_PIXELS: Final = 8 * MAX_SOURCE_PIXELS  # seconds of decoding: 2,048 files of 10 kB could have a hundred times as many
 MAX_ASPECT: Final = 200  # how much longer than wide: the short side is enlarged to what the model sees, and the long one with it
 
 # Pillow's own guard only warns below twice its limit; ours refuses, and is lower.
@@ -20,7 +21,20 @@ warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 ToRgb = Callable[[Image.Image], Image.Image]
 
 
-def decode_image(data: bytes, to_rgb: ToRgb) -> Image.Image:
+class PixelBudget:
+    """What the images of one request may have together."""
+
+    def __init__(self) -> None:
+        self._left = MAX_REQUEST_PIXELS
+
+    def take(self, pixels: int) -> None:
+        """Raises UnreadableMedia for what is more than is left; smaller ones may still fit."""
+        if pixels > self._left:
+            raise UnreadableMedia(f"has {pixels} pixels, more than is left of the {MAX_REQUEST_PIXELS} that the images of one request may have")
+        self._left -= pixels
+
+
+def decode_image(data: bytes, to_rgb: ToRgb, budget: PixelBudget) -> Image.Image:
     """The first frame of a PNG, JPEG or WebP image; what cameras note about its orientation is not applied.
 
     Raises UnreadableMedia.
@@ -28,6 +42,7 @@ def decode_image(data: bytes, to_rgb: ToRgb) -> Image.Image:
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             _check_size(*image.size)
+            budget.take(image.width * image.height)
             image.load()
             return to_rgb(image)
     except UnreadableMedia:

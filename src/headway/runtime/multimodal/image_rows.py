@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from headway.runtime.multimodal.image_decoding import MAX_SOURCE_PIXELS, ToRgb, decode_image
+from headway.runtime.multimodal.image_decoding import MAX_SOURCE_PIXELS, PixelBudget, ToRgb, decode_image
 from headway.runtime.multimodal.image_layout import ImageLayout, Pixels
 from headway.runtime.row import Row
-from headway.runtime.tasks.media import MediaLimits
+from headway.runtime.tasks.media import MediaLimits, ReadMedia
 from headway.wire.embeddings import MAX_MEDIA_BYTES
 
 IMAGE_READOUT: Final = "image"
@@ -28,10 +28,9 @@ class ImageReader:
         card = {"image_max_bytes": MAX_MEDIA_BYTES, "image_source_max_pixels": MAX_SOURCE_PIXELS, "image_max_pixels": self.layout.side**2}
         return MediaLimits(3 * self.layout.side**2, card)
 
-    def read(self, data: bytes) -> Row:
-        """Raises UnreadableMedia."""
-        pixels = self.layout.pixels(decode_image(data, self.to_rgb))
-        return image_row(digest_of(data), pixels, self.cost)
+    def for_request(self) -> ReadMedia:
+        budget = PixelBudget()
+        return lambda data: image_row(digest_of(data), self.layout.pixels(decode_image(data, self.to_rgb, budget)), self.cost)
 
 
 def image_row(digest: str, pixels: Pixels, cost: int) -> Row:

@@ -17,7 +17,7 @@ from headway.runtime.multimodal.image_rows import digest_of
 from headway.runtime.multimodal.resampling import mono_at
 from headway.runtime.multimodal.wav import MAX_SECONDS, decode_wav
 from headway.runtime.row import Row
-from headway.runtime.tasks.media import MediaLimits
+from headway.runtime.tasks.media import MediaLimits, ReadMedia
 from headway.wire.embeddings import MAX_MEDIA_BYTES
 
 SOUND_READOUT: Final = "audio"
@@ -57,8 +57,10 @@ class SoundReader:
         windows = -(-MAX_SECONDS * CLAP_RATE // WINDOW) * (WINDOW // self._clap.hop_length + 1) * self._clap.feature_size
         return MediaLimits(4 * (frames + windows), {"audio_max_bytes": MAX_MEDIA_BYTES, "audio_max_seconds": MAX_SECONDS})
 
-    def read(self, data: bytes) -> Row:
-        """Raises UnreadableMedia."""
+    def for_request(self) -> ReadMedia:
+        return self._read
+
+    def _read(self, data: bytes) -> Row:
         sound = decode_wav(data)
         speech = self._speech(mono_at(sound, SPEECH_RATE).numpy(), sampling_rate=SPEECH_RATE, return_tensors="np")["input_features"][0]
         wide = mono_at(sound, CLAP_RATE).numpy()

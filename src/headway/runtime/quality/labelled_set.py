@@ -29,7 +29,11 @@ class LabelledQuestion:
 @cache
 def labelled_questions() -> Sequence[LabelledQuestion]:
     """In a fixed order."""
-    given = json.loads(files("headway.runtime.quality").joinpath("labelled_set.json").read_text("utf-8"))
+    return labelled_in(json.loads(files("headway.runtime.quality").joinpath("labelled_set.json").read_text("utf-8")))
+
+
+def labelled_in(given: dict[str, Any]) -> Sequence[LabelledQuestion]:
+    """`given` in the form of the packaged file."""
     return (*_topics(given), *_about(given), *_satisfied(given))
 
 

@@ -16,7 +16,8 @@ def card_of_part(reference: str, config: Mapping[str, Any], tensors: Mapping[str
     dtype_bytes: dict[str, int] = {}
     for tensor in tensors.values():
         dtype_bytes[tensor.dtype] = dtype_bytes.get(tensor.dtype, 0) + tensor.nbytes
-    architectures = config.get("architectures") or [""]
+    named = config.get("architectures")
+    architectures = named if isinstance(named, list) and named else [""]
     return ModelCard(
         reference=reference,
         path=files[0].parent,

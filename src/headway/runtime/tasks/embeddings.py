@@ -15,7 +15,7 @@ from headway.runtime.model_facts import EmbeddingFacts
 from headway.runtime.row import ItemFailure, Outcome, Row
 from headway.runtime.tasks.input_usage import InputUsage, too_long
 from headway.runtime.tasks.item_plan import Answered, Item, ItemPlan, failed_item, input_tokens, run_items
-from headway.runtime.tasks.media import MediaReader, UnreadableMedia, refuse_many_media
+from headway.runtime.tasks.media import MediaReader, ReadMedia, UnreadableMedia, refuse_many_media
 from headway.runtime.tasks.sentence_layout import SentenceLayout
 from headway.runtime.tasks.sequence_text import SequenceText
 from headway.runtime.tasks.task_model import RowDetail
@@ -103,12 +103,13 @@ class EmbeddingsPlanner:
         texts = {i: self._prompted(given.text, asked) for i, given in enumerate(inputs) if isinstance(given, Text)}
         read = dict(zip(texts, self._text.bounded.read_all(list(texts.values()), need), strict=True))
         start = self._text.bounded.read(asked.prompt, need).ids if asked.prompt and len(texts) < len(inputs) else ()
+        readers = {modality: reader.for_request() for modality, reader in self._media.items()}
         items: list[Item] = []
         for i, given in enumerate(inputs):
             if isinstance(given, InvalidInput):
                 items.append(ItemFailure("invalid_input", given.message))
             elif isinstance(given, Media):
-                items.append(self._of_media(i, given, asked))
+                items.append(self._of_media(i, given, asked, readers))
             elif isinstance(given, TokenIds):
                 items.append(self._of_ids(i, given, start, asked))
             elif not given.text.strip() or not read[i].ids:
@@ -121,12 +122,12 @@ class EmbeddingsPlanner:
         whole = asked.prompt + text
         return whole.strip() if self._layout.strip else whole
 
-    def _of_media(self, index: int, given: Media, asked: _Asked) -> Item:
-        reader = self._media.get(given.modality)
-        if reader is None:
+    def _of_media(self, index: int, given: Media, asked: _Asked, readers: Mapping[str, ReadMedia]) -> Item:
+        read = readers.get(given.modality)
+        if read is None:
             return ItemFailure("invalid_input", f"input {index} is {given.modality}, this model reads {' and '.join(['text', *self._media])}")
         try:
-            row = reader.read(given.data)
+            row = read(given.data)
         except UnreadableMedia as problem:
             return ItemFailure("invalid_input", f"input {index} {problem}")
         return ItemPlan((row,), InputUsage(row.cost, row.cost), lambda outcomes: self._vector(outcomes[0], asked.dimension))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from headway.errors import RequestError
 from headway.runtime.row import Row
@@ -25,14 +25,18 @@ class MediaLimits:
     card: Mapping[str, int]
 
 
+ReadMedia: TypeAlias = Callable[[bytes], Row]
+"""The row has a digest of the input in `detail` and what the model sees in `payload`. Raises UnreadableMedia."""
+
+
 class MediaReader(Protocol):
-    """Of one modality. `read` is called off the event loop, from several threads."""
+    """Of one modality. Called off the event loop, from several threads."""
 
     @property
     def limits(self) -> MediaLimits: ...
 
-    def read(self, data: bytes) -> Row:
-        """The row has a digest of the input in `detail` and what the model sees in `payload`. Raises UnreadableMedia."""
+    def for_request(self) -> ReadMedia:
+        """What reads the inputs of one request, one after the other, and may bound what they cost together."""
         ...
 
 

@@ -1,4 +1,10 @@
-"""Pointer, candidate head and code readout on frozen features of SmolLM2 say more about held-out texts than the majority does."""
+"""Pointer, candidate head and code readout on frozen features of SmolLM2 say more about unseen texts than the majority does.
+
+Settings: chosen by a split of the packaged set (labelled.py). With them the heads had 28, 36 and 38 of 48 validation texts right.
+On the 120 unseen texts, scored once: pointer 76 (p = 3.6e-30), candidate head 81 (4.8e-35), code readout 99 (2.9e-56); the majority
+would have 20. Pointer and candidate head see the options in an order of their own with each text; the code readout sees them in one fixed
+order, so what it shows is that codes are read from the right state through the right rows, not that the options' texts are read.
+"""
 
 from __future__ import annotations
 
@@ -72,16 +78,16 @@ def read_states(trunk: NativeTrunk, reader: DecisionReader, examples: Sequence[E
     return [States(states[:-1], states[-1], each.label) for states, each in zip(found, examples, strict=True)]
 
 
-def assert_better_than_the_majority(model: LoadedModel, held_out: list[Example]) -> None:
-    hits = sum(answer(model, each.text, each.question)["choice"] == each.answer for each in held_out)
-    chance = chance_of(hits, len(held_out), majority_rate(held_out))
-    print(f"{hits} of {len(held_out)}, p = {chance:.1e}")
-    assert chance < 0.01, f"{hits} of {len(held_out)}"
+def assert_better_than_the_majority(model: LoadedModel, unseen: list[Example]) -> None:
+    hits = sum(answer(model, each.text, each.question)["choice"] == each.answer for each in unseen)
+    chance = chance_of(hits, len(unseen), majority_rate(unseen))
+    print(f"{hits} of {len(unseen)}, p = {chance:.1e}")
+    assert chance < 0.01, f"{hits} of {len(unseen)}"
 
 
 def test_pointer(trunk: NativeTrunk, tokenizer: Tokenizer) -> None:
     reader = KevReader(with_delimiters(tokenizer), MAX_TOKENS, temperature=1.0)
-    train, held_out = topic_examples(orders=3, described=False)
+    train, unseen = topic_examples(orders=3, described=False)
     states = read_states(trunk, reader, train)
     ends, last = scale_of(torch.cat([each.ends for each in states])), scale_of(torch.stack([each.last for each in states]))
     scaled = [States(ends(each.ends), last(each.last), each.label) for each in states]
@@ -89,21 +95,21 @@ def test_pointer(trunk: NativeTrunk, tokenizer: Tokenizer) -> None:
     k, kb = ends.folded(trained["k.weight"], trained["k.bias"])
     q, qb = last.folded(trained["q.weight"], trained["q.bias"])
     head = PointerHead({"q.weight": q, "q.bias": qb, "k.weight": k, "k.bias": kb})
-    assert_better_than_the_majority(EndpointModel(FACTS, reader, trunk, head), held_out)
+    assert_better_than_the_majority(EndpointModel(FACTS, reader, trunk, head), unseen)
 
 
 def test_candidate_head(trunk: NativeTrunk, tokenizer: Tokenizer) -> None:
     reader = EndpointReader(tokenizer, EndpointSettings(MAX_TOKENS, {"false": "No", "true": "Yes"}, {}))
-    train, held_out = topic_examples(described=False)
+    train, unseen = topic_examples(described=False)
     states = read_states(trunk, reader, train)
     trained = fit(random_tensors(candidate_shapes(HIDDEN, 32), 2), lambda t, ends, last: CandidateHead(t).logits(ends, last), states, steps=60, rate=1e-3, decay=0.5)
-    assert_better_than_the_majority(EndpointModel(FACTS, reader, trunk, CandidateHead(trained)), held_out)
+    assert_better_than_the_majority(EndpointModel(FACTS, reader, trunk, CandidateHead(trained)), unseen)
 
 
 def test_code_readout(trunk: NativeTrunk, tokenizer: Tokenizer) -> None:
     codes = [chr(ord("A") + i) for i in range(26)]
     reader = CodeReader(PromptTokens(tokenizer), codes, MAX_TOKENS, temperature=1.0)
-    train, held_out = topic_examples(shuffled=False, described=False)
+    train, unseen = topic_examples(shuffled=False, described=False)
     states = read_states(trunk, reader, train)
     last = scale_of(torch.stack([each.last for each in states]))
     scaled = [States(each.ends, last(each.last), each.label) for each in states]
@@ -114,4 +120,4 @@ def test_code_readout(trunk: NativeTrunk, tokenizer: Tokenizer) -> None:
     weight = weight + bias[:, None] * last.mean / last.mean.square().sum()
     readout = torch.zeros(255, HIDDEN)
     readout[:6] = weight
-    assert_better_than_the_majority(CodeModel(FACTS, reader, trunk, readout), held_out)
+    assert_better_than_the_majority(CodeModel(FACTS, reader, trunk, readout), unseen)

@@ -54,10 +54,11 @@ class TorchHead(torch.nn.Module):
         self.type_emb = torch.nn.Embedding(3, HIDDEN)
         self.scorer = torch.nn.Sequential(torch.nn.LayerNorm(HIDDEN), torch.nn.Linear(HIDDEN, HIDDEN), torch.nn.GELU(), torch.nn.Linear(HIDDEN, 1))
 
-    def forward(self, hidden: torch.Tensor, markers: tuple[int, ...]) -> torch.Tensor:
-        """[tokens, hidden] -> [options]; all questions are choices."""
-        mixed = self.head(hidden[None] + self.type_emb.weight[0])[0]
-        scores: torch.Tensor = self.scorer(mixed[list(markers)])[:, 0]
+    def forward(self, hidden: torch.Tensor, lengths: torch.Tensor, markers: torch.Tensor) -> torch.Tensor:
+        """[n, longest, hidden], [n], [n, options] -> [n, options]; all questions are choices."""
+        padding = torch.arange(hidden.shape[1]) >= lengths[:, None]
+        mixed = self.head(hidden + self.type_emb.weight[0], src_key_padding_mask=padding)
+        scores: torch.Tensor = self.scorer(mixed.gather(1, markers[..., None].expand(-1, -1, HIDDEN)))[..., 0]
         return scores
 
 
@@ -66,24 +67,25 @@ def test_option_markers(tmp_path: Path) -> None:
     settings = parse_settings("rl_agent_config.json", SETTINGS)
     reader = LayaReader(LayaSequences(tokenizer_at(tmp_path / "tokenizer"), settings), settings.temperature)
     encoder = load_encoder(minilm(), torch.float32)
-    train, held_out = topic_examples(shuffled=False, described=False)  # a frozen encoder hardly tells options apart by what they say
+    train, unseen = topic_examples(shuffled=False, described=False)
     rows = [_row(reader, each) for each in train]
     batch = pack([ids for ids, _ in rows])
-    hidden = [part.clone() for part in torch.split(encoder.encode(batch).last, batch.lengths.tolist())]
+    with torch.no_grad():
+        hidden = torch.nn.utils.rnn.pad_sequence(torch.split(encoder.encode(batch).last, batch.lengths.tolist()), batch_first=True)
+    lengths, markers = torch.tensor(batch.lengths.tolist()), torch.tensor([at for _, at in rows])
+    labels = torch.tensor([each.label for each in train])
     torch.manual_seed(4)
     head = TorchHead()
     optimizer = torch.optim.AdamW(head.parameters(), lr=5e-4, weight_decay=0.1)
     for _ in range(30):
-        for start in range(0, len(train), 16):
-            losses = [
-                F.cross_entropy(head(hidden[i], rows[i][1])[None], torch.tensor([train[i].label])) for i in range(start, min(start + 16, len(train)))
-            ]
+        for some in torch.randperm(len(train)).split(16):
+            loss = F.cross_entropy(head(hidden[some], lengths[some], markers[some]), labels[some])
             optimizer.zero_grad()
-            torch.stack(losses).mean().backward()  # type: ignore[no-untyped-call]
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
     weights = {f"encoder.{name}": tensor for name, tensor in load_file(minilm() / "model.safetensors").items() if "pooler" not in name and "position_ids" not in name}
     save_file(weights | {name: tensor.detach().contiguous() for name, tensor in head.state_dict().items()}, tmp_path / "model.safetensors")
-    assert_better_than_the_majority(loaded(LayaFamily(), tmp_path), held_out)
+    assert_better_than_the_majority(loaded(LayaFamily(), tmp_path), unseen)
 
 
 def _write_settings(folder: Path) -> None:
@@ -107,7 +109,7 @@ def _row(reader: LayaReader, example: Example) -> tuple[tuple[int, ...], tuple[i
 def test_entailment(tmp_path: Path) -> None:
     """A pair classifier on MiniLM: does the text entail "This text is about ..."?"""
     tokenizer, encoder = tokenizer_at(minilm()), load_encoder(minilm(), torch.float32)
-    train, held_out = topic_examples(described=False)
+    train, unseen = topic_examples(described=False)
     template = "This text is about {label}."
     pairs = [(each.text, template.format(label=key), key == each.answer) for each in train for key in each.question["criteria"]]
     encodings = [tokenizer.backend.encode(premise, hypothesis) for premise, hypothesis, _ in pairs]
@@ -134,5 +136,5 @@ def test_entailment(tmp_path: Path) -> None:
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
         if (minilm() / name).exists():
             shutil.copy(minilm() / name, tmp_path / name)
-    asked = [Example(each.text, {**each.question, "instructions": template}, each.answer) for each in held_out]
+    asked = [Example(each.text, {**each.question, "instructions": template}, each.answer) for each in unseen]
     assert_better_than_the_majority(loaded(TaskHeads(), tmp_path), asked)

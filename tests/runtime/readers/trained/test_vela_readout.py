@@ -1,8 +1,15 @@
-"""The marker readout of Vela 2.0 on frozen MiniLM features says more about held-out texts than the majority does."""
+"""The marker readout of Vela 2.0 on frozen MiniLM features says more about unseen texts than the majority does.
+
+Options come in an order of their own with each text, so the readout must read their names. That takes training texts in several orders:
+by a split of the packaged set (48 to train, 48 to validate) six orders gave 38 of 48 with width 128, rate 1e-3, decay 0.3 and 90 steps;
+36 with width 64, rate 2e-3, decay 0.1; 36 to 37 with width 128, rate 2e-3, decay 1; about as much with descriptions of the options.
+On the 120 unseen texts, scored once: 106 (p = 1.8e-66).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import pytest
@@ -47,17 +54,25 @@ def sequence_reader() -> SequenceReader:
     return SequenceReader(requests, readings, form, {}, max_tokens=MAX_TOKENS, overlap=64, temperatures=temperatures)
 
 
-def option_logits(t: Mapping[str, torch.Tensor], hidden: torch.Tensor, asked: Asked) -> torch.Tensor:
-    """What the readout computes, with gradients."""
+@dataclass(frozen=True, slots=True)
+class Read:
+    """States that the readout takes: options [n, options, hidden], the question and the mean of the text [n, hidden]."""
+
+    options: torch.Tensor
+    query: torch.Tensor
+    about: torch.Tensor
+
+
+def option_logits(t: Mapping[str, torch.Tensor], read: Read) -> torch.Tensor:
+    """What the readout computes, with gradients: [n, options]."""
 
     def linear(states: torch.Tensor, name: str) -> torch.Tensor:
         return F.linear(F.layer_norm(states, (HIDDEN,), t["norm.weight"], t["norm.bias"]), t[f"{name}.weight"], t[f"{name}.bias"])
 
-    options = hidden[list(asked.options)]
-    about = F.normalize(linear(hidden[asked.start : asked.end].mean(0), "w_p"), dim=-1)
-    near = F.normalize(linear(options, "w_o") + linear(hidden[asked.query], "w_q"), dim=-1) @ about / t["log_tau"].exp()
-    grown = F.relu(F.linear(options, t["cls_mlp.0.weight"], t["cls_mlp.0.bias"]))
-    return near + F.linear(grown, t["cls_mlp.3.weight"], t["cls_mlp.3.bias"])[:, 0]
+    about = F.normalize(linear(read.about, "w_p"), dim=-1)
+    asked = F.normalize(linear(read.options, "w_o") + linear(read.query, "w_q")[:, None], dim=-1)
+    grown = F.relu(F.linear(read.options, t["cls_mlp.0.weight"], t["cls_mlp.0.bias"]))
+    return (asked * about[:, None]).sum(-1) / t["log_tau"].exp() + F.linear(grown, t["cls_mlp.3.weight"], t["cls_mlp.3.bias"])[..., 0]
 
 
 def row_of(reader: SequenceReader, example: Example) -> tuple[tuple[int, ...], Asked]:
@@ -70,19 +85,26 @@ def row_of(reader: SequenceReader, example: Example) -> tuple[tuple[int, ...], A
 
 def test_marker_readout() -> None:
     reader, encoder = sequence_reader(), load_encoder(minilm(), torch.float32)
-    train, held_out = topic_examples(shuffled=False, described=False)
+    train, unseen = topic_examples(orders=6, described=False)
     rows = [row_of(reader, each) for each in train]
     batch = pack([ids for ids, _ in rows])
-    hidden = [part.clone() for part in torch.split(encoder.encode(batch).last, batch.lengths.tolist())]
-    shapes = readout_shapes(HIDDEN, 64, "both")
+    with torch.no_grad():
+        hidden = [(states, asked) for states, (_, asked) in zip(torch.split(encoder.encode(batch).last, batch.lengths.tolist()), rows, strict=True)]
+    read = Read(
+        torch.stack([states[list(asked.options)] for states, asked in hidden]),
+        torch.stack([states[asked.query] for states, asked in hidden]),
+        torch.stack([states[asked.start : asked.end].mean(0) for states, asked in hidden]),
+    )
+    labels = torch.tensor([each.label for each in train])
+    shapes = readout_shapes(HIDDEN, 128, "both")
     start = random_tensors({name: shape for name, shape in shapes.items() if shape}, 6) | {"log_tau": torch.tensor(-2.0), "log_tau_span": torch.tensor(-2.0)}
     t = {name: tensor.clone().requires_grad_() for name, tensor in start.items()}
-    optimizer = torch.optim.AdamW(list(t.values()), lr=2e-3, weight_decay=0.1)
-    for _ in range(60):
-        losses = [F.cross_entropy(option_logits(t, states, asked)[None], torch.tensor([each.label])) for states, (_, asked), each in zip(hidden, rows, train, strict=True)]
+    optimizer = torch.optim.AdamW(list(t.values()), lr=1e-3, weight_decay=0.3)
+    for _ in range(90):
+        loss = F.cross_entropy(option_logits(t, read), labels)
         optimizer.zero_grad()
-        torch.stack(losses).mean().backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     readout = MarkerReadout({name: tensor.detach() for name, tensor in t.items()}, "both")
     facts = ModelFacts(0, "float32", decision_limits(MAX_TOKENS), question_types=("choice", "noul", "score", "set", "span"))
-    assert_better_than_the_majority(SequenceModel(facts, reader, encoder, readout, 30522, 0), held_out)
+    assert_better_than_the_majority(SequenceModel(facts, reader, encoder, readout, 30522, 0), unseen)

@@ -36,4 +36,4 @@ def over_budget(question: VelaQuestion, parts: Mapping[Role, PartTokens], budget
     longest = max((parts[role] for role in question.roles), key=lambda part: len(part.ids))
     if len(longest.ids) <= budget:
         return None
-    return ItemFailure("scan_budget_exceeded", f"the {longest.role} part has {len(longest.ids)} tokens, the scan budget is {budget}; nothing was read")
+    return ItemFailure("scan_budget_exceeded", f"the {longest.role} part has at least {len(longest.ids)} tokens, the scan budget is {budget}; nothing was read")

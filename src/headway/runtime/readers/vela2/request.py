@@ -9,6 +9,7 @@ from typing import Final
 
 from headway.artifacts.tokenizer import Tokenizer
 from headway.runtime.decisions.question import Question, Subject
+from headway.runtime.long_input.bounded_text import BoundedText
 from headway.runtime.readers.text_only import refuse_media
 from headway.runtime.readers.vela2.budget import over_budget
 from headway.runtime.readers.vela2.calibration import Calibration
@@ -23,7 +24,7 @@ _CACHED_CHARS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`questions` in the order asked; failures are settled. `parts` of the state, whole."""
+    """`questions` in the order asked; failures are settled. `parts` of the state: whole, or more of them than the budget."""
 
     state: State
     questions: tuple[VelaQuestion | ItemFailure, ...]
@@ -40,6 +41,7 @@ class RequestReader:
 
     def __init__(self, plain: Tokenizer, calibration: Calibration, budget: int, max_tokens: int, *, broad_loaded: bool):
         self._plain = plain
+        self._bounded = BoundedText(plain)
         self._calibration = calibration
         self._budget = budget
         self._max_tokens = max_tokens
@@ -55,8 +57,8 @@ class RequestReader:
             return state
         read = [self._question(question, state) for question in questions]
         searched = {each.roles[0] for each in read if isinstance(each, VelaQuestion) and each.kind == "span"}
-        parts = {role: self._part(role, text, role in searched) for role, text in state.parts.items()}
         budget = self._budget if subject.max_tokens is None else max(subject.max_tokens, self._max_tokens)
+        parts = {role: self._part(role, text, role in searched, budget) for role, text in state.parts.items()}
         settled = [each if isinstance(each, ItemFailure) else over_budget(each, parts, budget) or each for each in read]
         return Prepared(state, tuple(settled), parts)
 
@@ -66,9 +68,10 @@ class RequestReader:
             return ItemFailure("invalid_question", "this model has no broad span head")
         return read
 
-    def _part(self, role: Role, text: str, searched: bool) -> PartTokens:
-        encoding = self._plain.backend.encode(text, add_special_tokens=False)
-        return part_tokens(role, text, encoding.ids, encoding.offsets if searched else None)
+    def _part(self, role: Role, text: str, searched: bool, budget: int) -> PartTokens:
+        """Of a text far over the budget the beginning: no more than that is ever read."""
+        content = self._bounded.read(text, budget + 1, offsets=searched)
+        return part_tokens(role, text, content.ids, content.offsets if searched else None)
 
     def ids(self, text: str) -> tuple[int, ...]:
         """Tokens of a question, an option or a piece of the layout; short ones are remembered."""

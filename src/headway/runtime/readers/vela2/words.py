@@ -19,9 +19,10 @@ _CJK_RANGES: Final = (
 CJK: Final = "".join(f"{chr(first)}-{chr(last)}" for first, last in _CJK_RANGES)
 URL_START: Final = r"(?:https?://|www\.)"
 _AFTER_URL: Final = re.escape(".,;:!?)]}>\"'") + "\u201d\u2019\u00bb"  # may follow a URL without being of it
+# The parts of an address are as long as they may be; without bounds, dots alone would take quadratic time.
 _KINDS: Final = (
-    rf"{URL_START}[^\s{CJK}]+?(?=[{_AFTER_URL}]*(?![^\s{CJK}]))",
-    r"[a-z0-9._%+-]+@[a-z0-9.-]+\.[a-z]{2,}",
+    rf"{URL_START}[^\s{CJK}]+?(?=[{_AFTER_URL}]{{0,64}}(?![^\s{CJK}]))",
+    r"[a-z0-9._%+-]{1,64}@[a-z0-9.-]{1,255}\.[a-z]{2,}",
     r"@[a-z0-9_]+",
     rf"[{CJK}]",
     rf"[^\W{CJK}]+(?:[-_][^\W{CJK}]+)*",
@@ -49,7 +50,8 @@ def words_of(text: str, offsets: Sequence[tuple[int, int]]) -> list[Word]:
     """Words with their tokens, `offsets` of the tokens in code points. A word that no token covers is left out."""
     words: list[Word] = []
     place = 0
-    for start, end in word_ranges(text):
+    for match in _WORD.finditer(text):
+        start, end = match.span()
         while place < len(offsets) and (offsets[place][1] <= start or offsets[place][0] == offsets[place][1]):
             place += 1
         if place == len(offsets):
