@@ -54,7 +54,7 @@ def test_metrics_are_counted_and_hold_no_text(worker: LiveWorker) -> None:
     assert "confidential" not in text
     expected = [
         "requests", "questions", "input_tokens", "request_duration_seconds", "queue_duration_seconds", "forward_duration_seconds",
-        "batch_rows", "batch_tokens", "bundle_tasks", "deadline_dropped_questions", "result_cache", "queue_depth", "ready",
+        "batch_rows", "batch_tokens", "bundle_tasks", "truncated_inputs", "deadline_dropped_questions", "result_cache", "queue_depth", "ready",
         "model_info", "model_memory_bytes",
     ]  # fmt: skip
     assert {f"vllm_srun_{name}" for name in expected} == families.keys() - {f"vllm_srun_{name}_created" for name in expected}
