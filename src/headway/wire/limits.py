@@ -40,5 +40,5 @@ def check_depth(raw: bytes, limits: BodyLimits) -> None:
         raise RequestError(
             f"The body nests {depth} objects and lists, the limit is {limits.max_depth}",
             reason="body_too_deep",
-            fix="Flatten it, or raise --max-json-depth.",
+            fix="Flatten it.",
         )

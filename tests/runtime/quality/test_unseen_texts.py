@@ -1,7 +1,7 @@
 """The models that are served by default, as shipped, on texts that no prompt and no setting was chosen by.
 
 Readouts were chosen with half of the packaged texts in sight, so how they do on the packaged set flatters them somewhat.
-docs/runtime.md has the numbers of the first and only run before this test was written.
+docs/runtime.md has the numbers of the first run.
 """
 
 from __future__ import annotations

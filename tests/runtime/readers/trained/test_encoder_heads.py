@@ -1,4 +1,15 @@
-"""Option markers and entailment on frozen MiniLM features say more about held-out texts than the majority does."""
+"""Option markers and entailment on frozen MiniLM features say more about unseen texts than the majority does.
+
+Entailment has the options in an order of their own with each text. Its settings, chosen by a split of the packaged set (labelled.py), had 46
+of 48 validation texts right; on the 120 unseen texts, scored once, 112 (p = 1.4e-76).
+
+Option markers have one order of the options for all texts. What is shown is that the readout learns and is read from the right rows, not
+that it reads what the options say: with six shuffled orders and twelve epochs (rates 5e-4 and 1e-3) a head on the frozen encoder
+had 6 to 13 of 48 validation texts right. The unseen texts were scored twice. The first training, 44 of 48 in validation, took the texts in
+the order of the file; on the whole packaged set a batch of 16 is then of one topic, and the head said one topic always: 19 of 120,
+p = 0.63. By splits of the packaged set alone (6 of 24 with three quarters to train) that was seen to be the cause, and the batches were mixed:
+31 and 33 of 48 by halves, 23 of 24 by three quarters; rate 2e-4 was worse (28, 22, 17). Then 89 of 120 (p = 1.0e-43).
+"""
 
 from __future__ import annotations
 
