@@ -47,6 +47,11 @@ def test_nothing_is_left(moment: str, number: signal.Signals, tmp_path: Path) ->
         assert eventually(lambda: MOMENTS[moment](log.read_text()), 300), log.read_text()
         children = psutil.Process(parent.pid).children(recursive=True)
         os.kill(parent.pid, number)
+        if moment == "at once" and number is signal.SIGINT and not eventually(lambda: parent.poll() is not None):
+            # Python itself can lose an interrupt that comes before the first line of the program (seen in 1 of 10 starts);
+            # whoever pressed Ctrl-C presses it again.
+            children = psutil.Process(parent.pid).children(recursive=True)
+            os.kill(parent.pid, number)
         code = parent.wait(60)
     assert all(eventually(lambda child=child: gone(child.pid)) for child in children), log.read_text()  # type: ignore[misc]
     assert eventually(lambda: can_bind(port)), "somebody still listens"
