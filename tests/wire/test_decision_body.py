@@ -115,6 +115,7 @@ def test_the_message_names_the_field_that_the_type_does_not_take() -> None:
         ({"state": "s", "questions": {"q": NOUL}, "options": {"profile": "x"}}, ("body", "options", "profile"), "extra_forbidden"),
         ({"state": "s", "questions": {"q": NOUL}, "options": {"deadline_ms": 0}}, ("body", "options", "deadline_ms"), "greater_than"),
         ({"state": "s", "questions": {"q": NOUL}, "options": {"max_tokens": True}}, ("body", "options", "max_tokens"), "greater_than"),
+        ({"state": "s", "questions": {"q": NOUL}, "options": {"max_tokens": (1 << 22) + 1}}, ("body", "options", "max_tokens"), "less_than_equal"),
         ({"states": {"a": {"state": "s"}}}, ("body", "states", "a"), "dict_type"),
         ({"states": {"a": {"state": "", "questions": {}}}}, ("body", "states", "a", "state"), "too_short"),
         ({"states": {str(i): {"state": "s", "questions": {"q": NOUL}} for i in range(65)}}, ("body", "states"), "too_long"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from headway.errors import NotBuiltError
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.loading.manifests import Verified, digest_of_digests
 from headway.runtime.package import Package
@@ -78,4 +79,4 @@ class ModelFamily(abc.ABC):
 
     def write_fixture(self, folder: Path, variant: str, seed: int) -> None:
         """A tiny seeded package with random weights, for tests and first tries."""
-        raise NotImplementedError  # callers look at `fixture_variants` first
+        raise NotBuiltError(f"the family {self.name} writes no fixtures")

@@ -11,6 +11,7 @@ from headway.wire.classify import CommonOptions
 from headway.wire.decision_media import MEDIA_FIELDS, read_media
 from headway.wire.decision_questions import RUNTIME_FIELDS, RUNTIME_TYPES, read_question
 from headway.wire.decisions import DecisionPart, DecisionRequest, Dialect, InvalidQuestion, Question
+from headway.wire.limits import MAX_SCAN_TOKENS
 from headway.wire.removed import PROFILE, PROFILE_REMOVED
 from headway.wire.violations import Location, SchemaError, Violation
 
@@ -166,6 +167,8 @@ def _read_options(given: Any) -> tuple[float | None, bool, int | None]:
         _refuse("expected true or false", "bool_type", "options", "return_meta")
     if budget is not None and not (isinstance(budget, int) and not isinstance(budget, bool) and budget > 0):
         _refuse("expected a number of tokens above 0", "greater_than", "options", "max_tokens")
+    if budget is not None and budget > MAX_SCAN_TOKENS:
+        _refuse(f"expected at most {MAX_SCAN_TOKENS} tokens", "less_than_equal", "options", "max_tokens")
     return None if deadline is None else float(deadline), bool(meta), budget
 
 

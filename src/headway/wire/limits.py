@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Final
 
 from headway.errors import RequestError
 
+MAX_SCAN_TOKENS: Final = 1 << 22  # of one input, over all windows: the most that a request may allow
 _BRACKETS = b'{}[]"'
 _NOT_BRACKETS = bytes(c for c in range(256) if c not in _BRACKETS)
 

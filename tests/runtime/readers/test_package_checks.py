@@ -17,6 +17,7 @@ from headway.runtime.package import Package
 from headway.runtime.readers.decision1.family import Decision1Family
 from headway.runtime.readers.decision2.family import Decision2Family
 from headway.runtime.readers.decision3.family import Decision3Family
+from headway.runtime.readers.part_card import card_of_part
 from headway.runtime.readers.vela2.family import Vela2Family
 
 FAMILIES: dict[str, ModelFamily] = {family.name: family for family in (Decision1Family(), Decision2Family(), Decision3Family(), Vela2Family())}
@@ -226,3 +227,10 @@ def test_codes_must_be_tokens(root: Path) -> None:
     change(path / "MODEL_MANIFEST.json", lambda c: c.pop("files_bytes"))
     with pytest.raises(PackageError, match="'two words' is the token"):
         load(FAMILIES["decision3"], path)
+
+
+@pytest.mark.parametrize("named", [None, "BertModel", [], 5, {"a": 1}, [["x"]]])
+def test_odd_architectures_of_a_part_are_no_crash(named: Any, tmp_path: Path) -> None:
+    card = card_of_part("part", {"architectures": named, "model_type": "bert"}, {}, [tmp_path / "model.safetensors"])
+    assert isinstance(card.architecture, str)
+    assert card.model_type == "bert"

@@ -170,3 +170,12 @@ def test_what_is_kept_fits(schema: int, sizes: list[int], most: int, read: set[i
     unread = [part for part in parts if part.role not in wanted]
     if any(kept[part.role] > min(1, len(part.ids)) for part in unread):
         assert all(kept[part.role] == len(part.ids) for part in parts if part.role in wanted)
+
+
+@pytest.mark.timeout(20)  # quadratic patterns take minutes for these
+@pytest.mark.parametrize("unit", ["a.", "www.", "a@", "http://", "-a", "a.b@c."])
+def test_long_runs_without_a_blank_are_read_in_linear_time(unit: str) -> None:
+    text = unit * 200_000
+    ranges = word_ranges(text)
+    assert ranges[0][0] == 0
+    assert ranges[-1][1] == len(text)

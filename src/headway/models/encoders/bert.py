@@ -9,7 +9,7 @@ from headway.errors import NotBuiltError
 from headway.models.encoders.architecture import EncoderArchitecture
 from headway.models.encoders.encoder_config import EncoderConfig
 from headway.models.encoders.encoder_fields import encoder_sizes, row_of_first_token
-from headway.models.encoders.encoder_weights import EMBEDDING_NORM, POSITIONS, SEGMENTS, WORDS, bert_layer, norm
+from headway.models.encoders.encoder_weights import BERT_EMBEDDINGS, SEGMENTS, bert_layer
 from headway.models.hf_fields import count, flag
 from headway.models.weight_rules import WeightRule
 
@@ -45,10 +45,8 @@ def _refuse_variants(config: Mapping[str, Any]) -> None:
 _LAYER: Final = "encoder.layer.{layer}"
 _ATTENTION: Final = f"{_LAYER}.attention"
 _TABLE: Final = (
-    WeightRule("embeddings.word_embeddings.weight", WORDS, ("vocab", "hidden")),
-    WeightRule("embeddings.position_embeddings.weight", POSITIONS, ("positions", "hidden")),
+    *BERT_EMBEDDINGS,
     WeightRule("embeddings.token_type_embeddings.weight", SEGMENTS, ("segments", "hidden")),
-    norm("embeddings.LayerNorm", EMBEDDING_NORM),
     *bert_layer(
         f"{_ATTENTION}.self.query", f"{_ATTENTION}.self.key", f"{_ATTENTION}.self.value", f"{_ATTENTION}.output.dense",
         f"{_ATTENTION}.output.LayerNorm", f"{_LAYER}.intermediate.dense", f"{_LAYER}.output.dense", f"{_LAYER}.output.LayerNorm",

@@ -8,9 +8,8 @@ from typing import Any, Final
 from headway.models.encoders.architecture import EncoderArchitecture
 from headway.models.encoders.encoder_config import EncoderConfig
 from headway.models.encoders.encoder_fields import encoder_sizes
-from headway.models.encoders.encoder_weights import EMBEDDING_NORM, POSITIONS, WORDS, bert_layer, norm
+from headway.models.encoders.encoder_weights import BERT_EMBEDDINGS, bert_layer
 from headway.models.hf_fields import count
-from headway.models.weight_rules import WeightRule
 
 _FIELDS: Final = {"hidden_size": "dim", "intermediate_size": "hidden_dim", "num_layers": "n_layers", "num_heads": "n_heads"}
 _EPSILON: Final = 1e-12  # its config has no field for it
@@ -31,9 +30,7 @@ DISTILBERT: Final = EncoderArchitecture(
     ("distilbert",),
     configure,
     (
-        WeightRule("embeddings.word_embeddings.weight", WORDS, ("vocab", "hidden")),
-        WeightRule("embeddings.position_embeddings.weight", POSITIONS, ("positions", "hidden")),
-        norm("embeddings.LayerNorm", EMBEDDING_NORM),
+        *BERT_EMBEDDINGS,
         *bert_layer(
             f"{_ATTENTION}.q_lin", f"{_ATTENTION}.k_lin", f"{_ATTENTION}.v_lin", f"{_ATTENTION}.out_lin", f"{_LAYER}.sa_layer_norm",
             f"{_LAYER}.ffn.lin1", f"{_LAYER}.ffn.lin2", f"{_LAYER}.output_layer_norm",

@@ -27,6 +27,13 @@ def norm(source: str, module: str) -> OneOf:
     return OneOf((spelled, tuple(replace(rule, source=f"{source}.{name}") for rule, name in zip(spelled, ("gamma", "beta"), strict=True))))
 
 
+BERT_EMBEDDINGS: Final = (
+    WeightRule("embeddings.word_embeddings.weight", WORDS, ("vocab", "hidden")),
+    WeightRule("embeddings.position_embeddings.weight", POSITIONS, ("positions", "hidden")),
+    norm("embeddings.LayerNorm", EMBEDDING_NORM),
+)
+
+
 def linear(source: str, module: str, shape: tuple[str, str]) -> tuple[WeightRule, ...]:
     """A matrix [out, in] and its bias."""
     return with_bias(WeightRule(f"{source}.weight", module, shape))

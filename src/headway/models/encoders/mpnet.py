@@ -9,7 +9,7 @@ from headway.errors import NotBuiltError
 from headway.models.encoders.architecture import EncoderArchitecture
 from headway.models.encoders.encoder_config import EncoderConfig
 from headway.models.encoders.encoder_fields import encoder_sizes
-from headway.models.encoders.encoder_weights import DISTANCE_BIAS, EMBEDDING_NORM, POSITIONS, WORDS, bert_layer, norm
+from headway.models.encoders.encoder_weights import BERT_EMBEDDINGS, DISTANCE_BIAS, bert_layer
 from headway.models.hf_fields import bad_field, count
 from headway.models.weight_rules import WeightRule
 
@@ -36,9 +36,7 @@ MPNET: Final = EncoderArchitecture(
     ("mpnet",),
     configure,
     (
-        WeightRule("embeddings.word_embeddings.weight", WORDS, ("vocab", "hidden")),
-        WeightRule("embeddings.position_embeddings.weight", POSITIONS, ("positions", "hidden")),
-        norm("embeddings.LayerNorm", EMBEDDING_NORM),
+        *BERT_EMBEDDINGS,
         WeightRule("encoder.relative_attention_bias.weight", DISTANCE_BIAS, ("buckets", "heads")),
         *bert_layer(
             f"{_ATTENTION}.attn.q", f"{_ATTENTION}.attn.k", f"{_ATTENTION}.attn.v", f"{_ATTENTION}.attn.o", f"{_ATTENTION}.LayerNorm",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
@@ -19,8 +20,9 @@ _FP8_AMD: Final = ("gfx942", "gfx950")
 class _TorchGpu(Accelerator):
     """What NVIDIA and AMD have in common: torch calls both `cuda`."""
 
+    @abc.abstractmethod
     def _is_ours(self) -> bool:
-        raise NotImplementedError
+        """Whether this torch was built for it."""
 
     def devices(self) -> Sequence[Device]:
         import torch

@@ -63,14 +63,25 @@ def _scored(reading: Reading, question: Question, reader: DecisionReader) -> Sco
     return Scored(np.asarray(reading.scores, dtype=np.float64) / temperature, reading, abstain, threshold=reader.applied_threshold(question.type))
 
 
-def _shortlist(question: Question, reader: DecisionReader, largest: int) -> Asking:
-    groups = cut(len(question.options), largest)
-    answers = yield [_part(question, group) for group in groups]
+def _ask_groups(
+    question: Question, reader: DecisionReader, groups: list[list[int]]
+) -> Generator[list[Question], list[Reading | ItemFailure], list[Scored] | ItemFailure]:
+    """One round: every group by itself. The first failure is that of the question."""
+    parts = [_part(question, group) for group in groups]
+    answers = yield parts
     scored: list[Scored] = []
-    for answer, group in zip(answers, groups, strict=True):
+    for answer, part in zip(answers, parts, strict=True):
         if isinstance(answer, ItemFailure):
             return answer
-        scored.append(_scored(answer, _part(question, group), reader))
+        scored.append(_scored(answer, part, reader))
+    return scored
+
+
+def _shortlist(question: Question, reader: DecisionReader, largest: int) -> Asking:
+    groups = cut(len(question.options), largest)
+    scored = yield from _ask_groups(question, reader, groups)
+    if isinstance(scored, ItemFailure):
+        return scored
     best = [group[int(np.argmax(each.logits))] for each, group in zip(scored, groups, strict=True)]
     final = yield from ask(_part(question, best), reader, largest)
     if isinstance(final, ItemFailure):
@@ -85,12 +96,9 @@ def _shortlist(question: Question, reader: DecisionReader, largest: int) -> Aski
 def _label_groups(question: Question, reader: DecisionReader, largest: int) -> Asking:
     """Labels of sets and spans are judged one by one, so groups need no second round."""
     groups = cut(len(question.options), largest)
-    answers = yield [_part(question, group) for group in groups]
-    scored: list[Scored] = []
-    for answer, group in zip(answers, groups, strict=True):
-        if isinstance(answer, ItemFailure):
-            return answer
-        scored.append(_scored(answer, _part(question, group), reader))
+    scored = yield from _ask_groups(question, reader, groups)
+    if isinstance(scored, ItemFailure):
+        return scored
     spans = sorted((span for each in scored for span in each.reading.spans), key=lambda span: (span.start, span.end))
     logits = np.concatenate([each.logits for each in scored])
     return Scored(logits, replace(scored[-1].reading, spans=tuple(spans)), shortlist=Shortlist(1, len(groups)), threshold=scored[-1].threshold)

@@ -9,9 +9,9 @@ from typing import Final
 from headway.errors import RequestError
 from headway.runtime.model_facts import HeadFacts, Overflow, WindowSpec
 from headway.wire.classify import ClassifyRequest
+from headway.wire.limits import MAX_SCAN_TOKENS
 
 DEFAULT_SCAN: Final = 32_768  # tokens of a document that windows read when nobody says otherwise
-MOST_SCAN: Final = 1 << 22
 DEFAULT_WINDOW: Final = 512
 
 
@@ -53,7 +53,7 @@ def long_input(request: ClassifyRequest, head: HeadFacts, limits: HeadLimits, po
         allowed = _max_tokens(request, limits.allowed, limits.special + 1, limits.limit)
         return LongInput(overflow, allowed, None, allowed)
     window = _window(request, head, limits)
-    budget = _max_tokens(request, limits.scan, 1, max(MOST_SCAN, limits.scan))
+    budget = _max_tokens(request, limits.scan, 1, max(MAX_SCAN_TOKENS, limits.scan))
     if window.tokens > budget:
         raise _wrong("window", f"windows of {window.tokens} tokens are larger than max_tokens, which is {budget}")
     return LongInput(overflow, window.tokens, window, budget)
