@@ -1,0 +1,1 @@
+"""The configuration document: read, checked, migrated, kept."""

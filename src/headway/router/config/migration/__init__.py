@@ -1,0 +1,1 @@
+"""Older layouts of the configuration, rewritten."""

@@ -1,0 +1,1 @@
+"""Rules across fields of a configuration, by topic."""

@@ -1,0 +1,1 @@
+"""Decisions: three-valued rules over observations, and which decision wins."""

@@ -1,0 +1,1 @@
+"""Model runtimes that answer signals: processes, replicas, calls."""

@@ -1,0 +1,1 @@
+"""What a decision does to its requests and answers."""

@@ -1,0 +1,1 @@
+"""Projections: scores and bands made of signals."""

@@ -1,0 +1,1 @@
+"""Client protocols, each as chat completions and back."""

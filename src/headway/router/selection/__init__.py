@@ -1,0 +1,1 @@
+"""Which of a decision's models answers."""

@@ -1,0 +1,1 @@
+"""Signals: facts about a request, observed by rules."""

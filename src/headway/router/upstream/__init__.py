@@ -1,0 +1,1 @@
+"""Backends: pools, attempts, timeouts, streams."""
