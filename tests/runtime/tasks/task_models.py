@@ -6,12 +6,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+import orjson
+
 from headway.runtime.family import ModelFamily, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.package import Package
 from headway.runtime.plan import run_plan
 from headway.runtime.row import Row
 from headway.runtime.tasks.family import TaskHeads
+from headway.wire.strict_json import dumps
 
 FAMILY = TaskHeads()
 SEED = 3
@@ -45,8 +48,14 @@ class TaskModels:
 
 
 def answer(model: LoadedModel, surface: Surface, request: Any) -> dict[str, Any]:
-    """Every row in a forward pass of its own."""
-    return run_plan(model, model.planners[surface](request))
+    """Every row in a forward pass of its own. What a client reads of the body."""
+    return read_back(run_plan(model, model.planners[surface](request)))
+
+
+def read_back(body: dict[str, Any]) -> dict[str, Any]:
+    """The body written and read as JSON."""
+    read: dict[str, Any] = orjson.loads(dumps(body))
+    return read
 
 
 def answer_together(model: LoadedModel, surface: Surface, request: Any, others: tuple[Row, ...] = ()) -> dict[str, Any]:
@@ -57,8 +66,7 @@ def answer_together(model: LoadedModel, surface: Surface, request: Any, others: 
         while True:
             rows = plan.send(model.forward([*rows, *others])[: len(rows)])
     except StopIteration as done:
-        body: dict[str, Any] = done.value
-        return body
+        return read_back(done.value)
 
 
 def rows_of(model: LoadedModel, surface: Surface, request: Any) -> list[Row]:

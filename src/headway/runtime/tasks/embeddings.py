@@ -164,8 +164,8 @@ def _modality(inputs: Sequence[EmbeddingInput]) -> dict[str, str]:
 
 
 def _encoded(vector: npt.NDArray[np.float32], as_base64: bool) -> Any:
-    """Numbers, or base64 of little-endian float32."""
-    return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii") if as_base64 else vector.tolist()
+    """Base64 of little-endian float32, or the array: JSON holds the shortest decimals that are those float32 again."""
+    return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii") if as_base64 else np.ascontiguousarray(vector)
 
 
 def _raise_failure(found: Item | Answered) -> None:
