@@ -38,7 +38,8 @@ def blob_name(name: str, content: bytes) -> str:
 
 
 def hub(
-    files: dict[str, bytes], *, repo: str = REPO, hashes: Literal["all", "sizes", "none"] = "all", storage: str | None = None, listed: dict[str, bytes] | None = None
+    files: dict[str, bytes], *, repo: str = REPO, hashes: Literal["all", "sizes", "none"] = "all", storage: str | None = None, listed: dict[str, bytes] | None = None,
+    commit: str = COMMIT,
 ) -> Callable[[Request], Answer]:
     """Answers for one public repository.
 
@@ -52,14 +53,14 @@ def hub(
         known = re.sub(re.escape(repo), repo, path, count=1, flags=re.IGNORECASE)
         if path != known:
             return Answer(307, b"", {"Location": request.path.replace(path, known, 1)})
-        if path in (f"/api/models/{repo}", f"/api/models/{repo}/revision/main", f"/api/models/{repo}/revision/{COMMIT}"):
+        if path in (f"/api/models/{repo}", f"/api/models/{repo}/revision/main", f"/api/models/{repo}/revision/{commit}"):
             siblings = [_sibling(name, promised[name], hashes) for name in promised]
-            return json_answer({"id": repo, "modelId": repo, "sha": COMMIT, "siblings": siblings, "private": False, "tags": [], "downloads": 0})
-        if path == f"/api/models/{repo}/tree/{COMMIT}":
+            return json_answer({"id": repo, "modelId": repo, "sha": commit, "siblings": siblings, "private": False, "tags": [], "downloads": 0})
+        if path == f"/api/models/{repo}/tree/{commit}":
             return json_answer([_entry(name, content) for name, content in promised.items()])
         for name, content in files.items():
-            if path in (f"/{repo}/resolve/{COMMIT}/{name}", f"/{repo}/resolve/main/{name}"):
-                return _file(request, name, content, storage)
+            if path in (f"/{repo}/resolve/{commit}/{name}", f"/{repo}/resolve/main/{name}"):
+                return _file(request, name, content, storage, commit)
         if path.startswith(f"/api/models/{repo}/revision/"):
             return json_answer({"error": "Invalid rev id"}, 404, **{"X-Error-Code": "RevisionNotFound"})
         if path.startswith(f"/{repo}/resolve/"):
@@ -85,9 +86,9 @@ def _entry(name: str, content: bytes) -> dict[str, Any]:
     return fields
 
 
-def _file(request: Request, name: str, content: bytes, storage: str | None) -> Answer:
+def _file(request: Request, name: str, content: bytes, storage: str | None, commit: str) -> Answer:
     etag = blob_name(name, content)
-    own = {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
+    own = {"ETag": f'"{etag}"', "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
     if storage is not None and is_large(name):
         # As the hub does it, with the headers of its newer storage, which a plain download does not need.
         own |= {"Location": f"{storage}/{etag}/{name}?X-Signature=secret", "X-Linked-Size": str(len(content)), "X-Linked-ETag": f'"{etag}"',

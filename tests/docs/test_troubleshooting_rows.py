@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from headway.runtime.package import Package
 from headway.runtime.selfcheck.golden_reference import beside, write_reference
 from tests.artifacts.loopback_hub import COMMIT, hub, json_answer
 from tests.artifacts.loopback_server import Answer, Request, loopback
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, blocks
 from tests.runtime.toy_plugins import CARD, WEIGHTS, tensor_file, write_toy
 from tests.runtime.worker_process import install_toys, worker_process
 
@@ -119,3 +122,19 @@ def test_every_reason_of_a_model_that_is_unverified(words: str, toys: Path, tmp_
         assert golden["status"] == "unverified"
         assert golden["reason"].startswith("kernel choices not applied")
         assert words in golden["reason"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_package_that_was_downloaded_before_is_served_without_a_network(page: str, toys: Path, tmp_path: Path) -> None:
+    [block] = [block for block in blocks(ROOT / "docs" / page) if block.tag == "hub"]
+    _, repo, revision = re.search(r"(hf download) (\S+) \\\n\s+--revision ([0-9a-f]{40})", block.text).groups()  # type: ignore[union-attr]
+    cache = tmp_path / "cache"
+    own = {"HEADWAY_CACHE": str(cache), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    with loopback(hub({CARD: b"{}", WEIGHTS: tensor_file()}, repo=repo, commit=revision)) as server:
+        done = subprocess.run(["bash", "-euc", block.text], env={**os.environ, **own, "HF_ENDPOINT": server.url}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    offline = {**own, "HF_HUB_OFFLINE": "1", "HF_ENDPOINT": "http://127.0.0.1:9"}
+    with worker_process(toys, repo, "--cache-dir", str(cache / "model-runtime"), "--family", "toy", environment=offline) as worker:
+        worker.until_status("ready")
+        card = worker.client.get("/v1/models").json()["data"][0]
+        assert (card["repo"], card["revision"]) == (repo, revision)
