@@ -8,37 +8,43 @@ import contextlib
 import pytest
 
 from headway.server import memory_care
-from headway.server.memory_care import give_memory_back
+from headway.server.memory_care import HELD_BYTES, LOOK_SECONDS, give_memory_back
 from tests.server.scripted_engine import Status
 
+START = 1000 << 20
+TRIMMED = 10 << 20  # what stays resident of each growth
 
-def test_soon_after_work_and_rarely_under_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock is that of a loop whose sleeps take no time."""
-    now = 0.0
-    times: list[float] = []
-    script = {  # time -> status from then on
-        0.0: Status("ready"), 20.0: Status("ready", steps=1, requests=2), 70.0: Status("ready", steps=9), 90.0: Status("ready", steps=10),
-    }  # fmt: skip
+
+def test_whenever_much_is_held_under_load_and_once_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look finds a quarter of the bound more; what is given back goes down to a little above the last time."""
+    script = [Status("ready")] * 4 + [Status("ready", steps=step, requests=2) for step in range(1, 13)] + [Status("ready", steps=13)] * 3
+    looks = iter(script)
+    look, resident, left = 0, START, START
+    released: list[tuple[int, int]] = []
 
     def status() -> Status:
-        steps = now if script[max(t for t in script if t <= now)].requests else 0  # one more in each look while it works
-        current = script[max(t for t in script if t <= now)]
-        return Status("ready", steps=int(steps) or current.steps, requests=current.requests)
+        nonlocal look, resident
+        now = next(looks, None)
+        if now is None:
+            raise asyncio.CancelledError
+        look += 1
+        if now.requests:
+            resident += HELD_BYTES // 4 + 1
+        return now
+
+    def release() -> None:
+        nonlocal resident, left
+        released.append((look, resident - left))
+        resident = left = left + TRIMMED
+
+    async def sleep(seconds: float) -> None:
+        assert seconds == LOOK_SECONDS
 
     async def run() -> None:
-        real = asyncio.sleep
-
-        async def sleep(seconds: float) -> None:
-            nonlocal now
-            now += seconds
-            if now > 120:
-                raise asyncio.CancelledError
-            await real(0)
-
         monkeypatch.setattr(memory_care.asyncio, "sleep", sleep)
-        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now, raising=False)
         with contextlib.suppress(asyncio.CancelledError):
-            await give_memory_back(status, lambda: times.append(now))
+            await give_memory_back(status, release, lambda: resident)
 
     asyncio.run(run())
-    assert times == [30.0, 60.0, 70.0, 90.0]
+    assert [at for at, _ in released] == [8, 12, 16, 17]  # nothing without steps, under load by memory, once when all is done
+    assert all(HELD_BYTES < held < 1.3 * HELD_BYTES for _, held in released[:3])
