@@ -16,7 +16,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headway.compose.child import Child
 from headway.compose.stack import ProcessDeclaration
 from headway.compose.supervisor import (
     Health,
@@ -26,6 +25,7 @@ from headway.compose.supervisor import (
     ask_health,
     stop_on_signals,
 )
+from headway.host.child_process import Child
 
 SCRIPT = str(Path(__file__).with_name("scripted_process.py"))
 
@@ -183,7 +183,7 @@ def test_a_process_that_ignores_sigterm_is_killed_with_what_it_started() -> None
 def test_children_die_with_a_parent_that_is_killed() -> None:
     code = """
         import sys, time
-        from headway.compose.child import Child
+        from headway.host.child_process import Child
         child = Child("sleeper", (sys.executable, "-c", "import time; time.sleep(600)"))
         print(child.pid, flush=True)
         time.sleep(600)

@@ -16,11 +16,13 @@ from rich.console import Console
 import headway.compose.up
 from headway.cli.serve_config import serve_config
 from headway.cli.srun_config import srun_config
-from headway.compose.stack import Example, default_stack, example_requests
+from headway.compose.headway_file import EnginePart, HeadwayFile
+from headway.compose.stack import RUNTIME_MODELS, Example, ProcessDeclaration, default_parts, example_requests, stack_of
 from headway.compose.supervisor import Health, ProcessEndedError
 from headway.compose.up import StartView, up
+from headway.engine.config import EngineConfig
 from headway.host.cpu_budget import cpu_budget
-from headway.runtime.default_models import DEFAULT_MODELS
+from headway.router.config.load import load_document
 from tests.compose.test_supervisor import declared, eventually
 
 
@@ -82,34 +84,58 @@ def test_what_stays_wrong_with_a_process_is_said_and_the_rest_goes_on(fetched: l
     assert "Headway is up" in out.getvalue()
 
 
-def test_the_default_stack_listens_where_it_says() -> None:
-    engine, runtime = default_stack(port=8123)
-    config = serve_config(engine.command[4:], {}, lambda warning: None)
+def engine_config(declaration: ProcessDeclaration) -> EngineConfig:
+    return serve_config(declaration.command[4:], {}, lambda warning: None).engine
+
+
+def test_the_default_stack_is_two_engines_a_runtime_and_a_router_where_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path))
+    small, large, runtime, router = stack_of(default_parts(port=8123))
+    config = serve_config(small.command[4:], {}, lambda warning: None)
     assert (config.engine.model, config.server.host, config.server.port) == ("smollm2-135m-instruct", "127.0.0.1", 8123)
     assert config.server.exit_on_engine_death, "a dead engine must end `headway up`"
-    assert (engine.host, engine.port, engine.base_url) == ("127.0.0.1", 8123, "http://127.0.0.1:8123/v1")
-    small = srun_config(runtime.command[4:], {}, lambda warning: None)
-    assert [entry.model for entry in small.entries] == list(DEFAULT_MODELS) == list(runtime.models)
-    assert (small.settings.host, small.settings.port, runtime.port) == ("127.0.0.1", 8223, 8223)
-    assert small.settings.threads is not None
-    assert 1 <= small.settings.threads <= cpu_budget().threads
-    gemma = default_stack("gemma3-270m", licences=("gemma",))[0]
-    assert serve_config(gemma.command[4:], {}, lambda warning: None).engine.accept_licence == ("gemma",)
-    assert [each.health_url for each in default_stack(host="0.0.0.0")] == ["http://127.0.0.1:8000/health", "http://127.0.0.1:8100/health"]
-    assert [each.base_url for each in default_stack(host="::1", runtime_port=9)] == ["http://[::1]:8000/v1", "http://[::1]:9/v1"]
-    assert default_stack(port=65_500)[1].port == 65_400
-    assert len(default_stack(with_runtime=False)) == 1
+    assert (small.host, small.port, small.base_url) == ("127.0.0.1", 8123, "http://127.0.0.1:8123/v1")
+    assert (engine_config(small).dtype, engine_config(large).dtype, large.port) == ("bfloat16", "float32", 8124)
+    assert engine_config(large).served_model_name == ("large", "smollm2-135m-instruct")
+    served = srun_config(runtime.command[4:], {}, lambda warning: None)
+    assert [entry.model for entry in served.entries] == list(RUNTIME_MODELS) == list(runtime.models)
+    assert (served.settings.host, served.settings.port, runtime.port) == ("127.0.0.1", 8223, 8223)
+    assert served.settings.threads is not None
+    assert 1 <= served.settings.threads <= cpu_budget().threads
+    assert (router.base_url, router.health_url) == ("http://127.0.0.1:8899/v1", "http://127.0.0.1:8080/ready")
+    assert router.variables == {
+        "HEADWAY_ENGINE_SMALL": "127.0.0.1:8123", "HEADWAY_ENGINE_LARGE": "127.0.0.1:8124", "HEADWAY_RUNTIME": "http://127.0.0.1:8223",
+    }  # fmt: skip
+    document = load_document(Path(router.command[router.command.index("--config") + 1]), router.variables).document
+    assert document.providers is not None
+    assert document.providers.models is not None
+    endpoints = [ref.endpoint for model in document.providers.models for ref in model.backend_refs or ()]
+    assert endpoints == ["127.0.0.1:8123", "127.0.0.1:8124"]
+
+
+def test_parts_of_the_default_stack_can_move_and_be_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path))
+    [gemma] = stack_of(default_parts("gemma3-270m", licences=("gemma",), with_runtime=False))
+    assert engine_config(gemma).accept_licence == ("gemma",)
+    one, runtime = stack_of(default_parts(host="0.0.0.0", with_router=False))
+    assert [each.health_url for each in (one, runtime)] == ["http://127.0.0.1:8000/health", "http://127.0.0.1:8100/health"]
+    moved = stack_of(default_parts(host="::1", runtime_port=9, with_router=False))
+    assert [each.base_url for each in moved] == ["http://[::1]:8000/v1", "http://[::1]:9/v1"]
+    assert stack_of(default_parts(port=65_500, with_router=False))[1].port == 65_400
+    monkeypatch.setenv("VLLM_SR_PORT_OFFSET", "100")
+    assert stack_of(default_parts())[3].base_url == "http://127.0.0.1:8999/v1"
 
 
 def test_the_requests_to_paste_survive_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("VLLM_API_KEY", "VLLM_SRUN_API_KEY"):
         monkeypatch.delenv(variable, raising=False)
-    engine, runtime = default_stack("/models/it's here.gguf")
+    engine = stack_of(HeadwayFile(engines=[EnginePart(name="a", model="/models/x.gguf", served_name="it's here", port=8000)]))[0]
+    runtime = stack_of(default_parts(with_router=False))[1]
     [chat], asked = example_requests(engine), example_requests(runtime)
     words = shlex.split(chat)
     assert words[:3] == ["curl", "-s", "http://127.0.0.1:8000/v1/chat/completions"]
-    assert json.loads(words[words.index("-d") + 1])["model"] == "/models/it's here.gguf"
-    assert [shlex.split(each)[2] for each in asked] == [f"http://127.0.0.1:8100/v1/{path}" for path in ("systemone", "embeddings")]
+    assert json.loads(words[words.index("-d") + 1])["model"] == "it's here"
+    assert [shlex.split(each)[2] for each in asked] == [f"http://127.0.0.1:8100/v1/{path}" for path in ("embeddings", "systemone")]
     assert not any("Authorization" in each for each in (chat, *asked))
     monkeypatch.setenv("VLLM_API_KEY", "s3cret-key")
     assert '-H "Authorization: Bearer $VLLM_API_KEY"' in example_requests(engine)[0]

@@ -52,6 +52,11 @@ def fetch(model: RegistryModel, cache: Path, *, progress: ProgressCallback | Non
         raise storage_error(error, model.name, _needed(model), cache, CACHE_VARIABLE) from None
 
 
+def fetched(model: RegistryModel, cache: Path) -> Path | None:
+    """The path of the model if it lies verified in `cache`; asks no network, waits for nobody."""
+    return _ready(model, cache)
+
+
 def _needed(model: RegistryModel) -> int:
     """Bytes on disk while it is fetched: the wheels and what is in them."""
     return 2 * model.nbytes

@@ -19,12 +19,16 @@ _WRONG_USE = frozenset(
 
 
 class LazyGroup(click.Group):
-    """`table`: name -> (module:attribute, help). `not_built`: commands that a later version brings."""
+    """`table`: name -> (module:attribute, help). `not_built`: commands that a later version brings. `old_names`: name -> module:attribute, of
+    commands that people still type; they are not listed."""
 
-    def __init__(self, *args: Any, table: Mapping[str, tuple[str, str]], not_built: Sequence[str] = (), **more: Any):
+    def __init__(
+        self, *args: Any, table: Mapping[str, tuple[str, str]], not_built: Sequence[str] = (), old_names: Mapping[str, str] | None = None, **more: Any
+    ):  # fmt: skip
         super().__init__(*args, **more)
         self._table = table
         self._not_built = not_built
+        self._old_names = old_names or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._table)
@@ -32,9 +36,10 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in self._not_built:
             raise NotBuiltError(f"{self.name} {cmd_name} is not built yet")
-        if cmd_name not in self._table:
+        place = self._table[cmd_name][0] if cmd_name in self._table else self._old_names.get(cmd_name)
+        if place is None:
             return None
-        module, attribute = self._table[cmd_name][0].split(":")
+        module, attribute = place.split(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
@@ -43,7 +48,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """click suggests commands that are imported already, and here none is."""
         near = difflib.get_close_matches(args[0], self._table, 1)
-        if near and args[0] not in (*self._table, *self._not_built):
+        if near and args[0] not in (*self._table, *self._not_built, *self._old_names):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any
 
-from headway.compose.child import Child
 from headway.compose.stack import ProcessDeclaration
 from headway.errors import HeadwayError
+from headway.host.child_process import Child
 
 _POLL_SECONDS = 0.1
 _STOP_SECONDS = 10.0
@@ -68,12 +68,16 @@ def ask_health(url: str) -> Health:
 
 
 def _told(body: Any) -> Health:
-    """What an engine (`stage`, `progress`) or a model runtime (`status`, `reason`, `models`) says while it is not ready.
+    """What an engine (`stage`, `progress`), a router (`phase`, `message`) or a model runtime (`status`, `reason`, `models`) says while it is not
+    ready.
 
     Raises ValueError, LookupError or TypeError for what neither would say.
     """
     if "stage" in body:
         return Health(False, str(body["stage"]), min(1.0, max(0.0, float(body["progress"]))))
+    if "phase" in body:
+        stage = str(body["message"] or body["phase"])[:_LONGEST_STAGE]
+        return Health(False, stage, body["ready_models"] / max(1, body["total_models"]))
     status, reason, models = str(body["status"]), body["reason"], body["models"]
     ready = sum(model["status"] == "ready" for model in models.values())
     stage = f"{status}: {reason}" if reason else status
@@ -140,7 +144,7 @@ class Supervisor:
         return not waiting
 
     def _launch(self, declaration: ProcessDeclaration) -> Child:
-        child = Child(declaration.name, declaration.command, lambda line: self._on_line(declaration.name, line))
+        child = Child(declaration.name, declaration.command, lambda line: self._on_line(declaration.name, line), variables=declaration.variables)
         self._children.append(child)
         return child
 

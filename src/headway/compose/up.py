@@ -12,7 +12,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from headway.artifacts.progress import DownloadBars
 from headway.artifacts.resolve import resolve
-from headway.compose.stack import ProcessDeclaration, example_requests
+from headway.compose.demonstration import demonstrate, explanation
+from headway.compose.stack import ROUTER, ProcessDeclaration, example_requests
 from headway.compose.supervisor import Health, Supervisor, stop_on_signals
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
@@ -55,8 +56,9 @@ class StartView:
             self._console.print(f"[dim]{name} |[/dim] {escape(line)}", highlight=False, soft_wrap=True)
 
 
-def up(stack: Sequence[ProcessDeclaration], console: Console) -> None:
-    """Fetch the models, start the processes, print what is served, return after SIGINT, SIGTERM or SIGHUP.
+def up(stack: Sequence[ProcessDeclaration], console: Console, demonstration: str = "") -> None:
+    """Fetch the models, start the processes, print what is served, return after SIGINT, SIGTERM or SIGHUP. When a router is among the processes, it
+    is asked `demonstration`, and what it did is explained.
 
     All processes are gone when this returns or raises. Raises ArtifactError, PortInUseError, ProcessEndedError.
     """
@@ -74,7 +76,11 @@ def up(stack: Sequence[ProcessDeclaration], console: Console) -> None:
         finally:
             view.close()
         if started:
-            console.print(summary(stack, time.monotonic() - began, view.problems), highlight=False, soft_wrap=True, markup=False)
+            ready = time.monotonic() - began
+            for router in (each for each in stack if each.name == ROUTER and demonstration):
+                lines = explanation(demonstrate(router, demonstration))
+                console.print("\n".join(lines), highlight=False, soft_wrap=True, markup=False)
+            console.print(summary(stack, ready, view.problems), highlight=False, soft_wrap=True, markup=False)
             supervisor.watch()
         console.print("Stopping ...")
     console.print("Stopped; no process is left.")

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headway.errors import HeadwayError, RequestError
+from headway.http.left import EXTENSION
 
 _log = logging.getLogger(__name__)
 _PHRASES = {400: b"Bad Request", 408: b"Request Timeout", 503: b"Service Unavailable"}
@@ -44,6 +45,7 @@ def bounded_protocol(limits: HeadLimits, render: Callable[[HeadwayError], Render
         _too_large = False
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            self._leavers: list[Callable[[], object]] = []
             super().connection_made(transport)
             if len(self.connections) > limits.max_connections:
                 self._refuse(
@@ -58,6 +60,8 @@ def bounded_protocol(limits: HeadLimits, render: Callable[[HeadwayError], Render
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_timer()
             super().connection_lost(exc)
+            for leave in tuple(self._leavers):
+                leave()
 
         def data_received(self, data: bytes) -> None:
             if self.transport.is_closing():
@@ -66,6 +70,7 @@ def bounded_protocol(limits: HeadLimits, render: Callable[[HeadwayError], Render
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
+            self.scope["extensions"] = {EXTENSION: self._leavers}  # type: ignore[typeddict-unknown-key, dict-item]
             self._head = 0
             if self._head_timer is None:
                 self._await_head()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headway.errors import HeadwayError
 from headway.router.plugins.plugin import Plugin
+from headway.router.plugins.running import PluginRun
 from headway.router.request.context import RequestContext
 from headway.router.request.reply import Reply
 from headway.router.routing import route
+from headway.router.selection.result import Selection
 
 
 class NoModelError(HeadwayError):
@@ -19,23 +23,40 @@ async def answer(context: RequestContext) -> Reply:
     """Raises HeadwayError for a request that ends without a reply; the listener writes it in the client's protocol."""
     await route(context)
     plugins = _plugins(context)
-    reply = None
-    ran: list[Plugin] = []
-    for plugin in plugins:
-        ran.append(plugin)
-        reply = await plugin.before(context)
+    if not plugins:
+        return await _send(context)
+    run = PluginRun(plugins, context)
+    reply: Reply | None = None
+    try:
+        reply = await run.before()
+        if reply is None:
+            reply = await _send(context)
+        return await run.after(reply)
+    except BaseException as error:
         if reply is not None:
-            break
-    if reply is None:
-        if context.selection is None or context.selection.model is None:
-            raise NoModelError("no model can answer this request", fix="Give a decision modelRefs, or set providers.defaults.model.")
-        reply = await context.generation.upstreams.send(context)
-    for plugin in reversed(ran):
-        reply = await plugin.after(context, reply)
-    return reply
+            await reply.close()  # a stream that nobody will read
+        if isinstance(error, Exception):
+            await run.failed(error)
+        raise
 
 
-def _plugins(context: RequestContext) -> list[Plugin]:
+async def answer_unprocessed(context: RequestContext) -> Reply:
+    """Without signals, decisions and plugins: the model that the request names, or for a name that stands for routing the default model. Only
+    for callers that may skip all checks."""
+    name = context.generation.names.resolve(context.view.model)
+    model = name.model if name.recipe is None else context.generation.recipes[name.recipe].default_model
+    status = "selected" if model else "unavailable"
+    context.selection = Selection(model, "passthrough", "processing was skipped", status, order=(model,) if model else (), lora=name.lora)
+    return await _send(context)
+
+
+async def _send(context: RequestContext) -> Reply:
+    if context.selection is None or context.selection.model is None:
+        raise NoModelError("no model can answer this request", fix="Give a decision modelRefs, or set providers.defaults.model.")
+    return await context.generation.upstreams.send(context)
+
+
+def _plugins(context: RequestContext) -> Sequence[Plugin]:
     if context.recipe is None or context.decision_name is None:
-        return []
-    return list(context.recipe.plugins.get(context.decision_name, ()))
+        return ()
+    return context.recipe.plugins.get(context.decision_name, ())

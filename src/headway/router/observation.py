@@ -28,7 +28,7 @@ class Observation:
     truth: Truth
     confidence: float | None = None
     value: float | None = None
-    labels: Mapping[str, float] = _NOTHING
+    labels: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
     matched_labels: tuple[str, ...] = ()
     reason: str | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headway.errors import HeadwayError
+from headway.router.metrics.routing_counts import count_routing
 from headway.router.request.context import RequestContext
+from headway.router.request.metadata import check_metadata
 from headway.router.selection.result import Selection
 
 
@@ -20,13 +22,14 @@ class UnresolvedDecisionError(HeadwayError):
 async def route(context: RequestContext) -> None:
     """Fill recipe, observations, decision and selection.
 
-    Raises RequestError for a model name that means nothing, UnresolvedDecisionError.
+    Raises RequestError for a model name that means nothing and metadata out of bounds, UnresolvedDecisionError.
     """
     generation = context.generation
     name = generation.names.resolve(context.view.model)
     if name.recipe is None:
         context.selection = Selection(name.model, "passthrough", "the request names this model", order=(name.model or "",), lora=name.lora)
         return
+    check_metadata(context.body.get("metadata"))
     recipe = context.recipe = generation.recipes[name.recipe]
     with _timed(context, "signals"):
         context.observations = await recipe.extraction.observe(context.view, context.deadline)
@@ -34,6 +37,8 @@ async def route(context: RequestContext) -> None:
         context.projection_scores = dict(recipe.projections.apply(context.observations))
     with _timed(context, "decisions"):
         decision = context.decision = recipe.decisions.decide(context.observations)
+    if not context.dry_run:
+        count_routing(generation.services.metrics, recipe.name, context.observations, decision)
     if decision.policies:
         context.response_headers["x-vsr-applied-unknown-policy"] = ",".join(f"{name}={policy}" for name, policy in decision.policies.items())
     if decision.failed is not None:

@@ -23,9 +23,21 @@ class Truth(Enum):
 
 def all_of(parts: Iterable[Truth]) -> Truth:
     """AND; TRUE when there are none."""
-    return min(parts, key=lambda part: part.value, default=Truth.TRUE)
+    found = Truth.TRUE
+    for part in parts:
+        if part is Truth.FALSE:
+            return part
+        if part is Truth.UNKNOWN:
+            found = part
+    return found
 
 
 def any_of(parts: Iterable[Truth]) -> Truth:
     """OR; FALSE when there are none."""
-    return max(parts, key=lambda part: part.value, default=Truth.FALSE)
+    found = Truth.FALSE
+    for part in parts:
+        if part is Truth.TRUE:
+            return part
+        if part is Truth.UNKNOWN:
+            found = part
+    return found

@@ -50,6 +50,32 @@ SHAPES: Mapping[str, Shape] = {
     "shutting_down": Shape(503, "ServiceUnavailableError"),
     "deadline_exceeded": Shape(504, "DeadlineExceededError"),
     "too_many_connections": Shape(503, "Service Unavailable"),
+    # the router's public address
+    "header_invalid": Shape(400, "BadRequestError"),
+    "model_required": Shape(400, "BadRequestError"),
+    "model_not_available": Shape(400, "BadRequestError"),
+    "model_not_allowed": Shape(403, "PermissionDeniedError"),
+    "response_not_found": Shape(404, "NotFoundError"),
+    "rate_limited": Shape(429, "rate_limit_error"),
+    "budget_exceeded": Shape(429, "insufficient_quota"),
+    "decision_unresolved": Shape(503, "ServiceUnavailableError"),
+    "not_ready": Shape(503, "ServiceUnavailableError"),
+    "store_unavailable": Shape(503, "ServiceUnavailableError"),
+    # the router's backends
+    "no_upstream": Shape(503, "ServiceUnavailableError"),
+    "upstream_failed": Shape(502, "BadGatewayError"),
+    "upstream_timeout": Shape(504, "GatewayTimeoutError"),
+    "max_output_tokens_exceeded": Shape(400, "BadRequestError"),
+    "runtime_unavailable": Shape(503, "ServiceUnavailableError"),
+    "runtime_overloaded": Shape(429, "rate_limit_error"),
+    "runtime_failed": Shape(502, "Bad Gateway"),
+    # plugins of the router
+    "response_blocked": Shape(403, "PermissionDeniedError"),
+    "prompt_cache_target_unsupported": Shape(400, "BadRequestError"),
+    "context_compression_failed": Shape(400, "BadRequestError"),
+    "masking_unavailable": Shape(503, "ServiceUnavailableError"),
+    "guard_failed": Shape(503, "ServiceUnavailableError"),
+    "retrieval_failed": Shape(503, "ServiceUnavailableError"),
     # our side broke
     "step_failed": Shape(500, "InternalServerError"),
     "logits_processor_failed": Shape(500, "InternalServerError"),
@@ -57,7 +83,7 @@ SHAPES: Mapping[str, Shape] = {
     "internal_error": Shape(500, "InternalServerError"),
 }
 
-RETRY_AFTER_SECONDS: Mapping[str, int] = {"loading": 2, "queue_full": 1, "shutting_down": 5}
+RETRY_AFTER_SECONDS: Mapping[str, int] = {"loading": 2, "not_ready": 2, "queue_full": 1, "shutting_down": 5}
 
 _PATH = re.compile(r"(?<![\w:/.])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")

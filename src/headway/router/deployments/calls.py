@@ -1,27 +1,40 @@
-"""What signals may ask of model runtimes, and what comes back. `stage` implements it."""
+"""What signals may ask of model runtimes, and what comes back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from headway.router.request.deadline import Deadline
+
+if TYPE_CHECKING:
+    from headway.router.deployments.card import Card
+    from headway.router.deployments.runtime_client import Exchange
+    from headway.router.native.grants import Grants
 
 T = TypeVar("T")
+
+EMBEDDING_ENDPOINT = "embeddings.semantic.endpoint"
+"""The name under which `StageCalls.embed` asks the OpenAI-compatible service of `global.model_catalog.embeddings.semantic.endpoint`. No
+deployment can have it: their names have no dots."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered(Generic[T]):
-    """`read_all` is False when the model saw only a part of the input (truncated); `seconds` is the whole call."""
+    """`read_all` is False when the model saw only a part of the input (truncated); `seconds` is the whole call. `representation` comes with
+    vectors: the identity of the model, layer and size that made them, under which they may be kept and compared."""
 
     value: T
     read_all: bool = True
     seconds: float = 0.0
+    representation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """`reason`: timeout, unavailable, overloaded, rejected, failed, invalid_model_output, or for input that was not read in full
-    input_limit, scan_budget, deadline (`unread`)."""
+    """`reason` is a word of `outcome.REASONS`: timeout, unavailable, overloaded, rejected, failed, invalid_model_output, missing_answer,
+    input_coverage_unknown, unknown_deployment, or for input that was not read in full input_limit, scan_budget, deadline (`unread`)."""
 
     reason: str
 
@@ -66,15 +79,73 @@ class StageCalls(Protocol):
         ...
 
     async def classify(
-        self, deployment: str, texts: Sequence[str], *, head: str | None = None, timeout: float | None = None
-    ) -> Sequence[Answered[Distribution] | Unanswered]: ...
+        self, deployment: str, texts: Sequence[str | Mapping[str, Any]], *, head: str | None = None, timeout: float | None = None
+    ) -> Sequence[Answered[Distribution] | Unanswered]:
+        """One answer for each input: a text, `{"text", "text_pair"}` or `{"context", "question", "answer"}`."""
+        ...
 
     async def find_spans(
-        self, deployment: str, texts: Sequence[str], *, head: str | None = None, timeout: float | None = None
+        self, deployment: str, texts: Sequence[str | Mapping[str, Any]], *, head: str | None = None, timeout: float | None = None
     ) -> Sequence[Answered[Sequence[FoundSpan]] | Unanswered]: ...
 
     async def embed(
         self, deployment: str, inputs: Sequence[str | Mapping[str, Any]], *, timeout: float | None = None
     ) -> Answered[Sequence[Sequence[float]]] | Unanswered:
-        """Unit vectors in the order of `inputs` (texts, or `{"image": data-url}`)."""
+        """Unit vectors in the order of `inputs` (texts, or `{"image": data-url}`), with their `representation`."""
+        ...
+
+    async def rerank(
+        self, deployment: str, query: str, documents: Sequence[str], *, timeout: float | None = None
+    ) -> Sequence[Answered[float] | Unanswered]:
+        """The relevance (0 to 1) of each document, in the order of `documents`."""
+        ...
+
+
+class Participant(StageCalls, Protocol):
+    """The calls of one signal of a stage."""
+
+    def leave(self) -> None:
+        """This signal asks nothing more. Called exactly once, also when the signal failed."""
+        ...
+
+
+class Stage(Protocol):
+    """The calls of all signals of one stage of one request, bundled: each signal joins before the first of them runs."""
+
+    def join(self) -> Participant: ...
+
+
+class Stages(Protocol):
+    """Opens stages; outlives a request."""
+
+    def open(self, deadline: Deadline) -> Stage:
+        """`deadline` bounds every call of the stage."""
+        ...
+
+
+class Deployments(Stages, Protocol):
+    """The model runtimes of one generation, by deployment name."""
+
+    def representation(self, deployment: str) -> str | None:
+        """What vectors of the deployment are stored under: they never mix with those of another. None until its model is known."""
+        ...
+
+    def question_types(self, deployment: str) -> Collection[str]:
+        """Empty until the model is known."""
+        ...
+
+    def card(self, deployment: str) -> Card | None:
+        """None while no worker of it is ready."""
+        ...
+
+    def grants(self, listener: str) -> Grants:
+        """What clients of a listener may ask natively."""
+        ...
+
+    async def pass_on(self, deployment: str, path: str, body: Callable[[str], bytes], seconds: float, most: int) -> Exchange:
+        """A client's own call; `body` gets the name that the model has at the worker. Raises CallFailed."""
+        ...
+
+    async def close(self) -> None:
+        """Nothing asks any more."""
         ...

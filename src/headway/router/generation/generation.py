@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from headway.router.config.document.document import Document
 from headway.router.decisions.result import DecisionResult
+from headway.router.deployments.deployments import RuntimeDeployments
 from headway.router.generation.services import Services
+from headway.router.listener.front import Front
 from headway.router.observation import Observations
 from headway.router.plugins.plugin import Plugin
 from headway.router.request.context import RequestContext
@@ -40,12 +42,20 @@ class Selector(Protocol):
         """Never raises for a model that cannot be asked: that is a fallback with its reason."""
         ...
 
+    def deployments(self) -> frozenset[str]:
+        """The model runtimes that it asks."""
+        ...
+
 
 class Upstreams(Protocol):
     """The backends of all provider models."""
 
     async def send(self, context: RequestContext) -> Reply:
         """Ask the models of `context.selection.order` with `context.body`, within the policies of retry and fallback. Raises UpstreamError."""
+        ...
+
+    def start(self) -> None:
+        """Begin what runs beside requests (health checks), on the running event loop. Until `close`."""
         ...
 
     async def close(self) -> None: ...
@@ -55,7 +65,7 @@ class Names(Protocol):
     """What model names mean on the public address."""
 
     def resolve(self, model: str) -> ResolvedName:
-        """Raises RequestError `model_required`, or `model_not_found`."""
+        """Raises RequestError `model_required`, or `model_not_available` (400, unlike an engine's `model_not_found`)."""
         ...
 
     def listed(self) -> Sequence[Mapping[str, Any]]:
@@ -91,7 +101,7 @@ class CompiledRecipe:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """`number` counts from 1 in this process; `config_hash` is of the normalised document."""
+    """`number` counts from 1 in this process, `version` in the history of configurations; `config_hash` is of the normalised document."""
 
     number: int
     document: Document
@@ -99,4 +109,7 @@ class Generation:
     names: Names
     recipes: Mapping[str, CompiledRecipe]
     upstreams: Upstreams
+    deployments: RuntimeDeployments
     services: Services
+    front: Front = field(default_factory=Front)
+    version: int = 1

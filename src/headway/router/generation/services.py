@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headway.router.deployments.runtimes import Runtimes
+from headway.router.embedding.memo import VectorMemo
+from headway.router.generation.background import Background
+from headway.router.listener.rate_limits import RateWindows
 from headway.router.metrics.registry import RouterMetrics
+from headway.router.protocols.responses.stores import ResponseStores
+from headway.router.spend.ledger import SpendLedger
+from headway.router.stores.replays.opened import OpenReplays
+from headway.router.stores.response_cache.opened import ResponseCaches
+from headway.router.stores.vectors.opened import OpenVectorStores
+from headway.router.upstream.activity import ModelActivity
+from headway.router.upstream.circuit import Circuits
+from headway.router.upstream.connections import Connections
+from headway.router.upstream.health import BackendStates
+from headway.router.upstream.latencies import LatencyBook
 
 
 @dataclass(slots=True)
@@ -17,3 +32,32 @@ class Services:
 
     state: Path
     metrics: RouterMetrics = field(default_factory=RouterMetrics)
+    spend: SpendLedger = field(init=False)
+    rate_windows: RateWindows = field(default_factory=RateWindows)
+    responses: ResponseStores = field(default_factory=ResponseStores)
+    runtimes: Runtimes = field(init=False)
+    vectors: VectorMemo = field(default_factory=VectorMemo)
+    response_caches: ResponseCaches = field(default_factory=ResponseCaches)
+    vector_stores: OpenVectorStores = field(default_factory=OpenVectorStores)
+    replays: OpenReplays = field(default_factory=OpenReplays)
+    background: Background = field(default_factory=Background)
+    connections: Connections = field(default_factory=Connections)
+    backends: BackendStates = field(default_factory=BackendStates)
+    activity: ModelActivity = field(default_factory=ModelActivity)
+    circuits: Circuits = field(default_factory=Circuits)
+    latencies: LatencyBook = field(default_factory=LatencyBook)
+
+    def __post_init__(self) -> None:
+        self.spend = SpendLedger(self.state)
+        self.runtimes = Runtimes(self.metrics)
+
+    async def close(self) -> None:
+        """For the end of the process, when no request runs any more."""
+        await self.background.close()
+        await self.vector_stores.close()
+        await self.runtimes.close()
+        await self.connections.close()
+        await self.response_caches.close()
+        await self.responses.close()
+        await asyncio.to_thread(self.replays.close)
+        await asyncio.to_thread(self.spend.close)

@@ -7,6 +7,7 @@ from typing import Literal
 
 REQUEST_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+SHARES = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
 ANSWER_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
@@ -28,8 +29,77 @@ FAMILIES: tuple[Family, ...] = (
     Family("llm_request_errors", "counter", "Requests that ended in an error, by model and reason.", ("model", "reason")),
     Family("llm_request_outcomes", "counter", "Requests by how their answer came about.", ("path",)),
     Family("llm_request_duration_seconds", "histogram", "From the request's head to the end of its answer.", ("path",), ANSWER_SECONDS),
+    Family("llm_entrypoint_requests", "counter", "Routed requests by the name that they asked for.", ("entrypoint",)),
     Family("llm_recipe_selections", "counter", "Routed requests by recipe.", ("recipe",)),
     Family("llm_routing_stage_duration_seconds", "histogram", "Time of one stage of routing.", ("stage",), STAGE_SECONDS),
-    # decisions
+    Family("llm_model_routing_latency_seconds", "histogram", "Signals, decisions and selection of one request.", (), STAGE_SECONDS),
+    Family("llm_model_prompt_tokens", "counter", "Prompt tokens as backends counted them.", ("model",)),
+    Family("llm_model_completion_tokens", "counter", "Generated tokens as backends counted them.", ("model",)),
+    Family("llm_model_cost", "counter", "Cost of answers by the configured prices; of streams that were cut an estimate.", ("model", "currency")),
+    Family("llm_translation_lossy", "counter", "Requests of which a translation to chat completions lost something, by protocol.", ("protocol",)),
+    Family("headway_key_tokens", "counter", "Prompt and generated tokens by the name of the API key; of streams that were cut an estimate.", ("key",)),
+    Family("headway_key_spend", "counter", "Cost by the name of the API key.", ("key", "currency")),
+    # signals and decisions
+    Family("llm_signal_extraction", "counter", "Rules of signals that were evaluated.", ("signal_type",)),
+    Family("llm_signal_match", "counter", "Rules of signals that matched.", ("signal_type", "signal_name")),
+    Family("llm_decision_evaluation", "counter", "Decisions that were evaluated.", ("recipe",)),
+    Family("llm_decision_confidence", "histogram", "Confidence of the decision that won, where one condition alone gave it.", ("recipe", "decision"), SHARES),
     Family("llm_decision_match", "counter", "Routed requests by the decision that won.", ("recipe", "decision")),
+    # backends
+    Family("llm_model_ttft_seconds", "histogram", "From asking a model to the first bytes of its stream.", ("model",), ANSWER_SECONDS),
+    Family("llm_model_tpot_seconds", "histogram", "Time per token after the first; of answers in one piece, per token.", ("model",), STAGE_SECONDS),
+    Family("llm_model_completion_latency_seconds", "histogram", "From asking a model to the end of its answer.", ("model",), ANSWER_SECONDS),
+    Family("llm_model_inflight_requests", "gauge", "Requests that a model is answering now.", ("model",)),
+    Family("vsr_upstream_attempts", "counter", "Tries by backend and how they ended.", ("model", "backend", "outcome")),
+    Family("vsr_upstream_ejections", "counter", "Backends that consecutive failures took out for a time.", ("model", "backend")),
+    # selection
+    Family("llm_model_selection", "counter", "Models chosen by selection algorithms.", ("method", "model")),
+    Family("llm_model_selection_fallback", "counter", "Choices that an algorithm could not make, by why.", ("method", "reason")),
+    Family("llm_model_selection_duration_seconds", "histogram", "Time of one choice.", ("method",), STAGE_SECONDS),
+    Family("llm_model_selection_score", "histogram", "Score of the model that was chosen.", ("method",), SHARES),
+    Family("llm_looper_attempts", "counter", "Models asked by cascades, by how it ended: accepted, unsure, failed.", ("model", "outcome")),
+    Family("vsr_upstream_healthy", "gauge", "1 unless active health checks found the backend unwell.", ("model", "backend")),
+    # configuration
+    Family("vsr_config_reloads", "counter", "Configurations offered, by what became of them.", ("outcome",)),
+    Family("vsr_config_last_reload_successful", "gauge", "1 unless the configuration offered last was rejected."),
+    Family("vsr_config_generation", "gauge", "Number of the configuration that serves, counted from the start of the process."),
+    Family("vsr_config_retired_generations", "gauge", "Replaced configurations that requests still use."),
+    # plugins
+    Family("llm_plugin_execution", "counter", "Hooks of plugins that ran, by what came of them: success, refused, error.", ("plugin_type", "status")),
+    Family("llm_plugin_execution_errors", "counter", "Hooks of plugins that broke down.", ("plugin_type",)),
+    Family("llm_cache_plugin_hits", "counter", "Answers that the response cache gave.", ("decision",)),
+    Family("llm_cache_plugin_misses", "counter", "Lookups in the response cache that found nothing.", ("decision",)),
+    Family("llm_cache_entries", "counter", "Answers that the response cache kept.", ("backend",)),
+    Family("headway_cache_held_entries", "gauge", "Entries of the response cache: with vectors of the model that answers now, of another one, or none.", ("vectors",)),
+    Family("headway_cache_guard_rejections", "counter", "Similar entries that the guard did not let pass, by the difference it found.", ("difference",)),
+    Family("headway_pii_masked", "counter", "Values that masking replaced, by type.", ("decision", "entity")),
+    Family("headway_response_guard", "counter", "Answers that a plugin judged: passed, flagged, unverified, unjudged.", ("plugin_type", "result")),
+    Family("rag_retrieval_attempts", "counter", "Look-ups of documents: found, empty, failed.", ("decision", "result")),
+    Family("rag_retrieval_latency_seconds", "histogram", "Time of one look-up of documents.", ("decision",), STAGE_SECONDS),
+    Family("llm_context_compression_requests", "counter", "Requests that compression looked at, by what it did.", ("decision", "result")),
+    Family("llm_context_compression_saved_tokens", "counter", "Estimated tokens that compression left out.", ("decision",)),
+    Family("sr_shadow_dispatch", "counter", "Copies of requests to a second model, by how they ended.", ("decision", "result", "reason")),
+    Family("sr_shadow_dispatch_latency_seconds", "histogram", "Time of one copy, waiting included.", ("decision",), ANSWER_SECONDS),
+    Family("headway_replays_dropped", "gauge", "Records that could not be written since the start."),
+    Family("llm_plugin_execution_latency_seconds", "histogram", "Time of one hook of a plugin.", ("plugin_type",), STAGE_SECONDS),
+    # model runtimes
+    Family("vsr_model_runtime_ready", "gauge", "1 while the deployment can answer.", ("deployment",)),
+    Family("vsr_model_runtime_requests", "counter", "Calls to model runtimes.", ("deployment", "outcome")),
+    Family("vsr_model_runtime_request_duration_seconds", "histogram", "Time of one call.", ("deployment", "surface"), REQUEST_SECONDS),
+    Family("vsr_model_runtime_transport_seconds", "histogram", "What of a call the runtime did not spend itself.", ("deployment", "surface"), REQUEST_SECONDS),
+    Family(
+        "vsr_model_runtime_server_seconds", "histogram", "What the runtime says of its time, by phase.",
+        ("deployment", "surface", "phase"), REQUEST_SECONDS,
+    ),  # fmt: skip
+    Family("vsr_model_runtime_unknown_answers", "counter", "Questions and inputs without an answer.", ("deployment", "reason")),
+    Family("vsr_model_runtime_restarts", "counter", "Starts of managed workers after the first.", ("deployment",)),
+    Family("vsr_model_runtime_result_cache", "counter", "Look-ups in the router's cache of answers: hit, miss.", ("deployment", "result")),
+    Family("vsr_model_runtime_replica_ready", "gauge", "1 while the replica can answer.", ("deployment", "replica")),
+    Family("vsr_model_runtime_replica_inflight", "gauge", "Exchanges with the replica now.", ("deployment", "replica")),
+    Family("vsr_model_runtime_replica_admitted_bytes", "gauge", "Bytes of requests that the replica has not answered.", ("deployment", "replica")),
+    Family("vsr_model_runtime_replica_requests", "counter", "Exchanges with the replica.", ("deployment", "replica", "outcome")),
+    Family("vsr_model_runtime_stage_decision_calls", "counter", "Calls with the questions of one stage: first, later.", ("deployment", "round")),
+    Family("vsr_model_runtime_bundle_question_wait_seconds", "histogram", "Time a question waited for those that left with it.", (), REQUEST_SECONDS),
+    Family("vsr_model_runtime_bundle_wait_seconds", "histogram", "Time from the first waiting call to its departure.", (), REQUEST_SECONDS),
+    Family("vsr_model_runtime_bundle_tasks", "histogram", "Calls to runtimes that left together.", (), (1, 2, 4, 8, 16, 32)),
 )

@@ -48,11 +48,14 @@ class RequestContext:
     projection_scores: dict[str, float] = field(default_factory=dict)
     decision: DecisionResult | None = None
     selection: Selection | None = None
+    upstream_headers: dict[str, str | None] = field(default_factory=dict)  # lower-case; what plugins set for the backend, None takes one away
     response_headers: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)  # words of x-vsr-response-warnings
     timings_ms: dict[str, float] = field(default_factory=dict)
     attempts: list[str] = field(default_factory=list)  # "backend: outcome", in order
+    side_usage: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)  # model and answer of further calls that this request cost
     cache_status: str | None = None  # hit, miss, bypass
+    notes: dict[object, Any] = field(default_factory=dict)  # what a plugin remembers between its hooks, by the plugin
     replay_id: str | None = None
 
     def __post_init__(self) -> None:

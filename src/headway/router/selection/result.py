@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """`model` is the logical name; `order` the models to try, best first (it begins with `model`).
+    """`model` is the logical name; `order` names the candidates to try, best first: a LoRA by its own name, a model by its. `scores` are by these.
 
     `status`: selected, planned_final, fallback, execution_required, unavailable, failed. `use_reasoning` and the two words after it come from the
     chosen modelRef and have been checked against the model's family.

@@ -56,5 +56,5 @@ class TaskHeads(ModelFamily):
 
 def _surfaces(found: TaskPackage) -> tuple[Surface, ...]:
     if found.task == "embedding":
-        return ("embeddings",)
+        return ("embeddings", "classify") if found.scorers is not None else ("embeddings",)
     return ("rerank",) if found.task == "relevance" else classifier_surfaces(found)

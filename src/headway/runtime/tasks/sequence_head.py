@@ -44,11 +44,12 @@ class SequenceHead(ClassifyHead):
 
     policies: Sequence[Overflow] = ("reject", "truncate", "window")
 
-    def __init__(self, facts: HeadFacts, limits: HeadLimits, text: SequenceText, point: ScorePoint | None = None):
+    def __init__(self, facts: HeadFacts, limits: HeadLimits, text: SequenceText, point: ScorePoint | None = None, *, readout: str = READOUT):
         self.facts = facts
         self.limits = limits
         self._text = text
         self._point = point
+        self._readout = readout
         self._values: Callable[[npt.ArrayLike], Floats] = softmax if facts.kind == "sequence" else sigmoid
 
     def plan_items(self, request: ClassifyRequest, reading: LongInput) -> list[Item]:
@@ -80,7 +81,7 @@ class SequenceHead(ClassifyHead):
             return too_long(tokens, reading.allowed, not content.complete, f"input {index}")
         kept = content.ids[: reading.allowed - special]
         usage = InputUsage(tokens, len(kept) + special, lower_bound=not content.complete)
-        return ItemPlan((self._text.row(kept, READOUT),), usage, lambda outcomes: self._answer(self._values(outcomes[0])))
+        return ItemPlan((self._text.row(kept, self._readout),), usage, lambda outcomes: self._answer(self._values(outcomes[0])))
 
     def _pair(self, index: int, first: str, second: str, reading: LongInput) -> Item:
         envelope = self._text.pair
@@ -90,7 +91,7 @@ class SequenceHead(ClassifyHead):
         if tokens > reading.allowed and reading.overflow == "reject":
             return too_long(tokens, reading.allowed, lower_bound, f"input {index}")
         keep_one, keep_two = cut_pair(len(one.ids), len(two.ids), max(0, reading.allowed - envelope.size))
-        row = self._text.pair_row(envelope, one.ids[:keep_one], two.ids[:keep_two], READOUT)
+        row = self._text.pair_row(envelope, one.ids[:keep_one], two.ids[:keep_two], self._readout)
         usage = InputUsage(tokens, len(row.token_ids), lower_bound=lower_bound)
         return ItemPlan((row,), usage, lambda outcomes: self._answer(self._values(outcomes[0])))
 
@@ -104,7 +105,7 @@ class SequenceHead(ClassifyHead):
         if tokens > reading.budget:
             return over_budget(tokens, reading.budget, not content.complete, f"input {index}")
         laid = windows(len(content.ids), reading.window.tokens - special, reading.window.overlap)
-        rows = tuple(self._text.row(content.ids[window.start : window.end], READOUT) for window in laid)
+        rows = tuple(self._text.row(content.ids[window.start : window.end], self._readout) for window in laid)
         return ItemPlan(rows, InputUsage(tokens, tokens, windows=len(laid)), lambda outcomes: self._merged(laid, outcomes))
 
     def _merged(self, laid: Sequence[Window], outcomes: Sequence[Outcome]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from headway.models.checkpoint_tensors import refuse_missing, refuse_unexpected
 from headway.models.encoders.plan import EncoderPlan, plan_encoder
 from headway.runtime.package import Package
 from headway.runtime.readers.package_tensors import PackageTensors
-from headway.runtime.tasks import operating_point
+from headway.runtime.tasks import operating_point, sentence_heads
 from headway.runtime.tasks.backbones import BACKBONES, HeadNames
 from headway.runtime.tasks.limits import input_limit
 from headway.runtime.tasks.sentence_layout import MODULES, layout_files
@@ -33,8 +33,8 @@ _UNUSED: Final = re.compile(r"(^|\.)pooler\.|^(cls|lm_head|decoder|vocab_|mask_p
 
 @dataclass(frozen=True, slots=True)
 class TaskPackage:
-    """`head` names the tensors of a classifier; `scorers` are the heads of a reranker with trained exits. `parameters` and
-    `files` count what is loaded, nothing else."""
+    """`head` names the tensors of a classifier; `scorers` are heads in a file of their own: those of a reranker with trained exits, or
+    classifiers on an embedder. `parameters` and `files` count what is loaded, nothing else."""
 
     package: Package
     task: Task
@@ -86,10 +86,16 @@ def open_task(package: Package) -> TaskPackage:
         head = backbone.sequence if task == "sequence" else backbone.token
     own = _head_tensors(plan, head)
     refuse_unexpected(card, [name for name in plan.remaining if name not in own and not _UNUSED.search(name)])
-    scorers = PackageTensors(package.path, [RELEVANCE_HEADS]) if task == "relevance" else None
+    scorers = _scorers(package, task)
     parameters = plan.parameters + sum(info.elements for info in own.values()) + (scorers.parameters if scorers else 0)
     layout = layout_files(package) if task == "embedding" else ()
     return TaskPackage(package, task, plan, head, scorers, parameters, (*loaded_files(package, card.files), *layout))
+
+
+def _scorers(package: Package, task: Task) -> PackageTensors | None:
+    if task == "relevance":
+        return PackageTensors(package.path, [RELEVANCE_HEADS])
+    return PackageTensors(package.path, [sentence_heads.WEIGHTS]) if task == "embedding" and package.has(sentence_heads.LAYOUT) else None
 
 
 def _head_tensors(plan: EncoderPlan, head: HeadNames | None) -> dict[str, TensorInfo]:
@@ -104,5 +110,5 @@ def _head_tensors(plan: EncoderPlan, head: HeadNames | None) -> dict[str, Tensor
 
 def loaded_files(package: Package, weights: Collection[Path]) -> tuple[str, ...]:
     """Relative names of the files of a package that its task reads."""
-    names = ["config.json", *_TOKENIZER_FILES, operating_point.FILE, RELEVANCE_LAYOUT, RELEVANCE_HEADS]
+    names = ["config.json", *_TOKENIZER_FILES, operating_point.FILE, RELEVANCE_LAYOUT, RELEVANCE_HEADS, sentence_heads.LAYOUT, sentence_heads.WEIGHTS]
     return (*(name for name in names if package.has(name)), *(path.relative_to(package.path).as_posix() for path in weights))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headway.runtime.family import Placement
-from headway.runtime.loaded_model import LoadedModel
+from headway.runtime.loaded_model import LoadedModel, Planner, Surface
 from headway.runtime.model_facts import ModelFacts
+from headway.runtime.tasks.classify import ClassifyPlanner
 from headway.runtime.tasks.embeddings import READOUT, EmbeddingsPlanner, embedding_facts
 from headway.runtime.tasks.limits import MAX_DOCUMENTS, MAX_INPUTS
 from headway.runtime.tasks.loaded_parts import Progress, load_parts
-from headway.runtime.tasks.options import pair_scorer, pair_scorers, served_layers
+from headway.runtime.tasks.long_input import DEFAULT_SCAN
+from headway.runtime.tasks.options import max_scan_tokens, pair_scorer, pair_scorers, served_layers
 from headway.runtime.tasks.readouts import logits_readout, pooled_readout
 from headway.runtime.tasks.relevance import exit_heads, rerank_facts
 from headway.runtime.tasks.rerank import RerankPlanner, scorer_name
+from headway.runtime.tasks.sentence_heads import LAYOUT, classify_heads, head_readouts, read_sentence_heads
 from headway.runtime.tasks.sentence_layout import read_sentence_layout
 from headway.runtime.tasks.task_package import RELEVANCE_LAYOUT, TaskPackage
 
@@ -23,9 +28,18 @@ def load_embedder(found: TaskPackage, placement: Placement, progress: Progress) 
     parts = load_parts(found, placement, progress)
     parts.encoder.norm_exits = layout.normed_exits
     limits = {"max_input_tokens": parts.text.limit, "max_inputs": MAX_INPUTS}
+    readouts = {READOUT: pooled_readout(layout.pooling)}
+    planners: dict[Surface, Planner] = {"embeddings": EmbeddingsPlanner(layout, parts.text)}
+    exits: list[tuple[str, int | None]] = [(READOUT, None), *((READOUT, layer) for layer in layout.layers[1:])]
     facts = ModelFacts(found.parameters, placement.dtype, limits, embedding=embedding_facts(layout))
-    exits = [(READOUT, None), *((READOUT, layer) for layer in layout.layers[1:])]
-    return parts.model({READOUT: pooled_readout(layout.pooling)}, facts, {"embeddings": EmbeddingsPlanner(layout, parts.text)}, exits)
+    if found.scorers is not None:
+        heads = read_sentence_heads(found.package.json(LAYOUT) or {}, found.scorers, plan.hidden_size)
+        classifiers = classify_heads(heads, parts.text, max_scan_tokens(placement.options, DEFAULT_SCAN, parts.text.limit))
+        readouts |= head_readouts(heads, found.scorers, layout.pooling)
+        planners["classify"] = ClassifyPlanner(classifiers)
+        exits += [(head.readout, None) for head in heads]
+        facts = replace(facts, heads=tuple(head.facts for head in classifiers), limits=limits | {"max_scan_tokens": classifiers[0].limits.scan})
+    return parts.model(readouts, facts, planners, exits)
 
 
 def load_relevance(found: TaskPackage, placement: Placement, progress: Progress) -> LoadedModel:

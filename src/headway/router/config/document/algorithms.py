@@ -3,106 +3,172 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from headway.router.config.document.node import Node
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
 
 class RouterDCSelection(Node):
-    temperature: float | None = None
-    dimension_size: int | None = None
-    min_similarity: float | None = None
-    use_query_contrastive: bool | None = None
-    use_model_contrastive: bool | None = None
-    require_descriptions: bool | None = None
-    use_capabilities: bool | None = None
+    """`temperature` scales the softmax over similarities; below `min_similarity` a model is no match."""
+
+    temperature: float = Field(default=0.07, gt=0)
+    dimension_size: int | None = Field(default=None, gt=0)
+    min_similarity: Share = 0.3
+    use_query_contrastive: bool = True
+    use_model_contrastive: bool = True
+    require_descriptions: bool = False
+    use_capabilities: bool = True
 
 
 class HybridSelection(Node):
-    experience_weight: float | None = None
-    router_dc_weight: float | None = None
-    automix_weight: float | None = None
-    cost_weight: float | None = None
-    quality_gap_threshold: float | None = None
-    normalize_scores: bool | None = None
+    """`experience` is the share of a model's requests that it answered, `automix` the value of its quality less its cost; scores are spread to 0..1
+    with `normalize_scores`. Among models within `quality_gap_threshold` of the best score the cheapest is taken."""
+
+    experience_weight: Share = 0.3
+    router_dc_weight: Share = 0.3
+    automix_weight: Share = 0.2
+    cost_weight: Share = 0.2
+    quality_gap_threshold: Share = 0.1
+    normalize_scores: bool = True
 
 
 class HybridWeights(Node):
-    logprob_weight: float | None = None
-    margin_weight: float | None = None
+    logprob_weight: float = Field(default=0.5, ge=0)
+    margin_weight: float = Field(default=0.5, ge=0)
+
+    @model_validator(mode="after")
+    def _some(self) -> HybridWeights:
+        if self.logprob_weight + self.margin_weight <= 0:
+            raise ValueError("one of the weights has to be more than 0")
+        return self
 
 
 class ConfidenceAlgorithm(Node):
-    confidence_method: str | None = None
+    """A cascade: the next model is asked while an answer's confidence is below `threshold`.
+
+    `avg_logprob` is the mean log probability of the answer's tokens (threshold -1), `margin` the mean difference between the log probabilities of
+    the two likeliest tokens (0.5), `hybrid` a weighted mean of both, each brought to 0..1 (0.5). After a failure `skip` goes on to the next model.
+    """
+
+    absent: ClassVar[Mapping[str, str]] = {
+        "verifier_server_url": "verifiers are not built; use avg_logprob, margin or hybrid",
+        "verifier_timeout_seconds": "verifiers are not built; use avg_logprob, margin or hybrid",
+        "token_filter": "every token of the answer counts",
+        "max_response_bytes": "answers have at most 64 MiB",
+    }
+
+    confidence_method: Literal["avg_logprob", "margin", "hybrid"] = "avg_logprob"
     threshold: float | None = None
-    hybrid_weights: HybridWeights | None = None
-    on_error: str | None = None
-    escalation_order: str | None = None
-    cost_quality_tradeoff: float | None = None
-    token_filter: str | None = None
-    verifier_server_url: str | None = None
-    verifier_timeout_seconds: int | None = None
-    max_response_bytes: int | None = None
+    hybrid_weights: HybridWeights = HybridWeights()
+    on_error: Literal["skip", "fail"] | None = None
+    escalation_order: Literal["size", "small_to_large", "declared", "cost", "automix"] = "size"
+    cost_quality_tradeoff: Share = 0.3
 
 
 class LatencyAwareAlgorithm(Node):
-    tpot_percentile: int | None = None
-    ttft_percentile: int | None = None
+    tpot_percentile: int | None = Field(default=None, ge=0, le=100)
+    ttft_percentile: int | None = Field(default=None, ge=0, le=100)
     description: str | None = None
 
 
 class MultiFactorPriority(Node):
-    factor: str | None = None
-    tolerance: float | None = None
+    factor: Literal["quality", "latency", "cost", "load"]
+    tolerance: Share = 0.0
 
 
 class MultiFactorObjective(Node):
-    strategy: str | None = None
+    """`lexicographic` compares factor by factor, in the order of `priorities`; within `tolerance` models count as equal."""
+
+    strategy: Literal["weighted", "lexicographic"] = "weighted"
     priorities: list[MultiFactorPriority] | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> MultiFactorObjective:
+        factors = [priority.factor for priority in self.priorities or ()]
+        if (self.strategy == "lexicographic") != bool(factors):
+            raise ValueError("priorities belong to strategy lexicographic, and it needs them")
+        if len(set(factors)) != len(factors):
+            raise ValueError("priorities name a factor twice")
+        return self
 
 
 class MultiFactorWeights(Node):
-    quality: float | None = None
-    latency: float | None = None
-    cost: float | None = None
-    load: float | None = None
+    quality: float | None = Field(default=None, ge=0)
+    latency: float | None = Field(default=None, ge=0)
+    cost: float | None = Field(default=None, ge=0)
+    load: float | None = Field(default=None, ge=0)
 
 
 class MultiFactorSLO(Node):
-    max_tpot_ms: float | None = None
-    max_ttft_ms: float | None = None
-    max_cost_per_1m: float | None = None
-    max_inflight: int | None = None
+    """A model over one of these is no candidate."""
 
-
-class QualityEvidence(Node):
-    index: str | None = None
-    on_missing: str | None = None
-    min_coverage: float | None = None
-    min_score: float | None = None
+    max_tpot_ms: float | None = Field(default=None, ge=0)
+    max_ttft_ms: float | None = Field(default=None, ge=0)
+    max_cost_per_1m: float | None = Field(default=None, ge=0)
+    max_inflight: int | None = Field(default=None, ge=0)
 
 
 class MultiFactorSelection(Node):
+    """Weights left out of a block that names some are 0; without a block each is 0.25."""
+
+    absent: ClassVar[Mapping[str, str]] = {
+        "quality": "indices of benchmarks are not built; a model's quality is its model_scores in the matched domain, else the weight of its modelRef",
+    }
+
     objective: MultiFactorObjective | None = None
     weights: MultiFactorWeights | None = None
     slo: MultiFactorSLO | None = None
-    quality: QualityEvidence | None = None
     expected_output_tokens: int | None = Field(default=None, ge=1)
-    latency_percentile: int | None = None
+    latency_percentile: int = Field(default=95, ge=1, le=100)
     latency_metric: Literal["ttft", "tpot"] | None = None
-    on_no_candidates: str | None = None
+    on_no_candidates: Literal["cheapest", "first", "fail"] = "cheapest"
+
+    @model_validator(mode="after")
+    def _one_objective(self) -> MultiFactorSelection:
+        if self.objective is not None and self.objective.strategy == "lexicographic" and self.weights is not None:
+            raise ValueError("weights do not belong to a lexicographic objective")
+        return self
 
 
 class DecisionSelection(Node):
+    """A decision model chooses: `candidates` describes models by name, else their cards do."""
+
     deployment: str | None = None
-    instructions: str | None = None
+    instructions: str = Field(pattern=r"\S")
     candidates: dict[str, str] | None = None
-    timeout_ms: int | None = None
+    timeout_ms: int | None = Field(default=None, ge=0, le=60_000)
+
+
+ALGORITHM_TYPES = (
+    "confidence",
+    "decision",
+    "hybrid",
+    "kmeans",
+    "knn",
+    "latency_aware",
+    "mlp",
+    "multi_factor",
+    "random",
+    "router_dc",
+    "static",
+    "svm",
+)
+
+
+def _lower(name: Any) -> Any:
+    return name.strip().lower() if isinstance(name, str) else name
 
 
 class Algorithm(Node):
+    """How a decision chooses among its modelRefs: `type`, and the block of settings that is called like it.
+
+    When the algorithm has nothing to go by (a model that it asks does not answer), `skip` takes the declared order, `fail` answers with an error.
+    """
+
     absent: ClassVar[Mapping[str, str]] = {
         "automix": "automix is not built; use confidence (a cascade)",
         "remom": "remom is not built; use confidence",
@@ -115,35 +181,12 @@ class Algorithm(Node):
         "budget": "cascades of typed answers are not built",
     }
 
-    type: (
-        Literal[
-            "automix",
-            "cascade",
-            "confidence",
-            "decision",
-            "fusion",
-            "hybrid",
-            "kmeans",
-            "knn",
-            "latency_aware",
-            "mlp",
-            "multi_factor",
-            "prompt",
-            "random",
-            "ratings",
-            "remom",
-            "router_dc",
-            "static",
-            "svm",
-            "workflows",
-        ]
-        | None
-    ) = None
-    minimum_candidates: int | None = None
+    type: Annotated[Literal[ALGORITHM_TYPES], BeforeValidator(_lower)]  # type: ignore[valid-type]
+    minimum_candidates: int | None = Field(default=None, ge=1)
     confidence: ConfidenceAlgorithm | None = None
     router_dc: RouterDCSelection | None = None
     hybrid: HybridSelection | None = None
     latency_aware: LatencyAwareAlgorithm | None = None
     multi_factor: MultiFactorSelection | None = None
     decision: DecisionSelection | None = None
-    on_error: str | None = None
+    on_error: Literal["skip", "fail"] = "skip"

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from pydantic import Field
+
 from headway.router.config.document.node import Node
 
 
 class ProviderPresentation(Node):
-    logo: str | None = None
-    monogram: str | None = None
-    monochrome: bool | None = None
+    logo: str
+    monogram: str
+    monochrome: bool = False
 
 
 class ModelDistribution(Node):
-    type: str | None = None
-    source: str | None = None
+    type: Literal["open_weights", "proprietary_api", "router_recipe"]
+    source: str
     license: str | None = None
 
 
 class LoRAAdapter(Node):
-    name: str | None = None
+    name: str = Field(min_length=1)
     description: str | None = None
 
 
@@ -28,7 +32,9 @@ class Modalities(Node):
 
 
 class ModelCard(Node):
-    name: str | None = None
+    """What is known about a model; shared by all recipes. `name` is that of a provider model, its catalog id, or a LoRA of a card."""
+
+    name: str = Field(pattern=r"\S")
     display_name: str | None = None
     publisher: str | None = None
     presentation: ProviderPresentation | None = None
@@ -39,8 +45,8 @@ class ModelCard(Node):
     knowledge_cutoff: str | None = None
     lifecycle: str | None = None
     param_size: str | None = None
-    context_window_size: int | None = None
-    max_output_tokens: int | None = None
+    context_window_size: int | None = Field(default=None, ge=1)
+    max_output_tokens: int | None = Field(default=None, ge=1)
     description: str | None = None
     capabilities: list[str] | None = None
     loras: list[LoRAAdapter] | None = None

@@ -2,40 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
 from headway.router.config.document.deployments import Admission, DecisionModelBinding, ModelBinding, ModelDeployment
-from headway.router.config.document.model_signals import PrototypeScoring
+from headway.router.config.document.model_signals import Cosine, PrototypeScoring, Share, Text
 from headway.router.config.document.modules import ModelModules
 from headway.router.config.document.node import Node
 
 
 class EmbeddingEndpoint(Node):
-    base_url: str | None = None
-    model: str | None = None
-    api_key_env: str | None = None
-    timeout_seconds: int | None = None
-    max_retries: int | None = None
-    max_response_bytes: int | None = None
-    dimensions: int | None = None
+    """A service that speaks OpenAI's `/embeddings`, below `base_url`. `api_key_env` names the variable with its key."""
+
+    base_url: Text
+    model: Text
+    api_key_env: Text | None = None
+    timeout_seconds: int = Field(default=30, ge=1)
+    max_retries: int = Field(default=2, ge=0, le=10)
+    max_response_bytes: int = Field(default=16 * 1024 * 1024, ge=1)
+    dimensions: int | None = Field(default=None, ge=1)
 
 
 class EmbeddingConfig(Node):
-    full_context: bool | None = None
-    backend: str | None = None
-    model_type: str | None = None
-    preload_embeddings: bool | None = None
-    target_dimension: int | None = None
-    target_layer: int | None = None
-    enable_soft_matching: bool | None = None
-    top_k: int | None = None
-    min_score_threshold: float | None = None
+    """How rules of the embedding signal are weighed. `top_k` rules match at most, the best first (0: all). `enable_soft_matching`: when no rule
+    reaches its threshold, the best one matches if it reaches `min_score_threshold`."""
+
+    absent: ClassVar[Mapping[str, str]] = {
+        "model_type": "vectors are made by the deployment that bindings.embedding names",
+        "backend": "vectors are made by the deployment that bindings.embedding names",
+        "target_dimension": "vectors have the model's own size",
+        "target_layer": "vectors are those of the model's last layer",
+        "full_context": "the deployment's `input` says how long inputs are read",
+        "preload_embeddings": "vectors of candidates are made with the first request and kept",
+    }
+
+    enable_soft_matching: bool = True
+    top_k: int = Field(default=1, ge=0)
+    min_score_threshold: Share = 0.5
     prototype_scoring: PrototypeScoring | None = None
 
 
 class EmbeddingModels(Node):
-    qwen3_model_path: str | None = None
-    mmbert_model_path: str | None = None
-    multimodal_model_path: str | None = None
-    use_cpu: bool | None = None
+    absent: ClassVar[Mapping[str, str]] = {
+        "qwen3_model_path": "declare a deployment with that artifact and bind `embedding` to it",
+        "mmbert_model_path": "declare a deployment with that artifact and bind `embedding` to it",
+        "multimodal_model_path": "declare a deployment with that artifact and bind `embedding` to it",
+        "use_cpu": "set `device` on the deployment",
+    }
+
     embedding_config: EmbeddingConfig | None = None
     endpoint: EmbeddingEndpoint | None = None
 
@@ -46,8 +63,8 @@ class EmbeddingCatalog(Node):
 
 class ClassifierVLLMEndpoint(Node):
     address: str | None = None
-    port: int | None = None
-    protocol: str | None = None
+    port: int | None = Field(default=None, ge=1, le=65535)
+    protocol: Literal["http", "https"] | None = None
     name: str | None = None
     use_chat_template: bool | None = None
     prompt_template: str | None = None
@@ -60,42 +77,58 @@ class ExternalModelReasoning(Node):
 
 
 class ExternalModel(Node):
-    name: str | None = None
+    """A service that is neither a provider model nor a model runtime."""
+
+    name: Text | None = None
     llm_provider: str | None = None
     model_role: str | None = None
     llm_endpoint: ClassifierVLLMEndpoint | None = None
     llm_model_name: str | None = None
-    llm_timeout_seconds: float | None = None
+    llm_timeout_seconds: float | None = Field(default=None, ge=0)
     parser_type: str | None = None
     threshold: float | None = None
     access_key: str | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
+    max_tokens: int | None = Field(default=None, ge=0)
+    temperature: float | None = Field(default=None, ge=0)
     reasoning: ExternalModelReasoning | None = None
-    max_request_bytes: int | None = None
-    max_response_bytes: int | None = None
+    max_request_bytes: int | None = Field(default=None, ge=0)
+    max_response_bytes: int | None = Field(default=None, ge=0)
 
 
 class KnowledgeBaseSource(Node):
-    path: str | None = None
-    manifest: str | None = None
+    """`manifest` is a JSON file below the folder `path`: `{"labels": {name: {"description", "exemplars": [text]}}}`."""
+
+    path: Text
+    manifest: Text = "labels.json"
 
 
 class KnowledgeBaseMetric(Node):
-    name: str | None = None
-    type: str | None = None
-    positive_group: str | None = None
-    negative_group: str | None = None
+    """The best similarity to a label of `positive_group` less that to one of `negative_group`."""
+
+    name: Text
+    type: Literal["group_margin"]
+    positive_group: Text
+    negative_group: Text
 
 
 class KnowledgeBase(Node):
-    name: str | None = None
-    source: KnowledgeBaseSource | None = None
-    threshold: float | None = None
-    label_thresholds: dict[str, float] | None = None
-    groups: dict[str, list[str]] | None = None
-    metrics: list[KnowledgeBaseMetric] | None = None
+    """`threshold` holds for labels that `label_thresholds` does not name."""
+
+    name: Text
+    source: KnowledgeBaseSource
+    threshold: Cosine
+    label_thresholds: dict[str, Cosine] = {}
+    groups: dict[str, list[str]] = {}
+    metrics: list[KnowledgeBaseMetric] = []
     prototype_scoring: PrototypeScoring | None = None
+
+    @model_validator(mode="after")
+    def _groups_exist(self) -> KnowledgeBase:
+        for metric in self.metrics:
+            for group in (metric.positive_group, metric.negative_group):
+                if group not in self.groups:
+                    raise PydanticCustomError("group", "metric {metric} names group {group}, which is not there", {"metric": metric.name, "group": group})
+        return self
 
 
 class SystemModels(Node):
@@ -111,12 +144,17 @@ class SystemModels(Node):
 
 
 class ModelCatalog(Node):
+    """`deployments` are added to the default ones, an entry of the same name replaces the whole of it. `deployments: null` clears the default
+    ones, a null entry removes one. `signal_timeout_ms` is the deadline of a request's model signals."""
+
+    nullable: ClassVar[frozenset[str]] = frozenset({"deployments"})
+
     bindings: dict[str, ModelBinding] | None = None
-    deployments: dict[str, ModelDeployment] | None = None
+    deployments: dict[str, ModelDeployment | None] | None = None
     embeddings: EmbeddingCatalog | None = None
     system: SystemModels | None = None
     external: list[ExternalModel] | None = None
     kbs: list[KnowledgeBase] | None = None
     modules: ModelModules | None = None
     admission: dict[str, Admission] | None = None
-    signal_timeout_ms: int | None = None
+    signal_timeout_ms: int | None = Field(default=None, gt=0)

@@ -1,78 +1,73 @@
-"""Modules of a configuration document."""
+"""Settings of the built-in signals that models answer: `global.model_catalog.modules`.
+
+Which model answers is said by `bindings`, how it reads by the deployment's `input`; keys that said so before are refused with that advice.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
-from headway.router.config.document.model_signals import PrototypeScoring
+from pydantic import Field
+
+from headway.router.config.document.model_signals import PrototypeScoring, Share, Text
 from headway.router.config.document.node import Node
 
+Policy: TypeAlias = Literal["allow", "block"]
+"""`block`: what is not known counts as a match; `allow`: it does not."""
 
-class SequenceHeadWindow(Node):
-    size: int | None = None
-    overlap: int | None = None
-
-
-class SequenceHeadModel(Node):
-    model_id: str | None = None
-    model_ref: str | None = None
-    use_cpu: bool | None = None
-    max_sequence_length: int | None = None
-    window: SequenceHeadWindow | None = None
+_OWN_MODEL = "bind a deployment to it: global.model_catalog.bindings"
+_PLACE = "set `device` on its deployment"
+_LENGTH = "set `input` on its deployment: max_tokens, and overflow reject, truncate or window"
+_MAPPING = "labels are those of the model's card"
+_MODEL_KEYS: dict[str, str] = {"model_id": _OWN_MODEL, "backend": _OWN_MODEL, "use_cpu": _PLACE, "max_sequence_length": _LENGTH, "window": _LENGTH}
 
 
-class RemoteClassifierBackend(Node):
-    protocol: str | None = None
-    contract: str | None = None
-    model: str | None = None
-    deadline_ms: int | None = None
+class _ModelModule(Node):
+    """`model_ref` names a key of `global.model_catalog.system`."""
+
+    absent: ClassVar[Mapping[str, str]] = _MODEL_KEYS
+
+    model_ref: Text | None = None
 
 
-class PromptGuardModule(Node):
-    max_sequence_length: int | None = None
-    backend: RemoteClassifierBackend | None = None
-    window: SequenceHeadWindow | None = None
-    enabled: bool | None = None
-    model_id: str | None = None
-    threshold: float | None = None
-    use_cpu: bool | None = None
-    jailbreak_mapping_path: str | None = None
-    positive_labels: list[str] | None = None
-    on_error: str | None = None
-    on_unscanned: str | None = None
-    model_ref: str | None = None
+class PromptGuardModule(_ModelModule):
+    """`threshold` is that of rules' `classifier` method when a rule has none; `positive_labels` are the labels that mean an attack."""
+
+    absent: ClassVar[Mapping[str, str]] = _MODEL_KEYS | {"jailbreak_mapping_path": _MAPPING}
+
+    enabled: bool = True
+    threshold: Share | None = None
+    positive_labels: list[Text] = []
+    on_error: Policy | None = None
+    on_unscanned: Policy | None = None
 
 
-class CategoryModule(Node):
-    max_sequence_length: int | None = None
-    enabled: bool | None = None
-    model_id: str | None = None
-    threshold: float | None = None
-    use_cpu: bool | None = None
-    backend: RemoteClassifierBackend | None = None
-    category_mapping_path: str | None = None
+class CategoryModule(_ModelModule):
+    """Below `threshold` the domain is `fallback_category`, if one is named, else unknown to everybody."""
+
+    absent: ClassVar[Mapping[str, str]] = _MODEL_KEYS | {"category_mapping_path": _MAPPING}
+
+    enabled: bool = True
+    threshold: Share | None = None
     fallback_category: str | None = None
-    model_ref: str | None = None
 
 
-class PIIModule(Node):
-    window: SequenceHeadWindow | None = None
-    max_sequence_length: int | None = None
-    enabled: bool | None = None
-    model_id: str | None = None
-    threshold: float | None = None
-    use_cpu: bool | None = None
-    pii_mapping_path: str | None = None
-    backend: RemoteClassifierBackend | None = None
-    on_error: str | None = None
-    on_unscanned: str | None = None
-    model_ref: str | None = None
+class PIIModule(_ModelModule):
+    absent: ClassVar[Mapping[str, str]] = _MODEL_KEYS | {"pii_mapping_path": _MAPPING}
+
+    enabled: bool = True
+    threshold: Share | None = None
+    on_error: Policy | None = None
+    on_unscanned: Policy | None = None
 
 
 class PreferenceModel(Node):
-    use_contrastive: bool | None = None
-    embedding_model: str | None = None
+    """`use_contrastive`: compare with the examples of the rules instead of asking a model for one of them."""
+
+    absent: ClassVar[Mapping[str, str]] = {"embedding_model": "bind `embedding` to a deployment"}
+
+    use_contrastive: bool = False
     prototype_scoring: PrototypeScoring | None = None
 
 
@@ -86,86 +81,62 @@ class ClassifierModule(Node):
     preference: PreferenceModel | None = None
 
 
-class FactCheckModule(Node):
-    max_sequence_length: int | None = None
-    model_id: str | None = None
-    threshold: float | None = None
-    use_cpu: bool | None = None
-    model_ref: str | None = None
+class FactCheckModule(_ModelModule):
+    threshold: Share | None = None
 
 
-class HallucinationDetector(Node):
-    backend: str | None = None
-    include_explanation: bool | None = None
-    model_id: str | None = None
-    threshold: float | None = None
-    use_cpu: bool | None = None
-    min_span_length: int | None = None
-    min_span_confidence: float | None = None
-    context_window_size: int | None = None
-    model_ref: str | None = None
+class HallucinationDetector(_ModelModule):
+    absent: ClassVar[Mapping[str, str]] = _MODEL_KEYS | {
+        "include_explanation": "explanations by an NLI model are not built",
+        "context_window_size": _LENGTH,
+    }
+
+    threshold: Share | None = None
+    min_span_length: int | None = Field(default=None, ge=0)
+    min_span_confidence: Share | None = None
 
 
 class HallucinationModule(Node):
-    enabled: bool | None = None
+    enabled: bool = True
     fact_check: FactCheckModule | None = None
     detector: HallucinationDetector | None = None
 
 
-class FeedbackDetectorModule(Node):
-    max_sequence_length: int | None = None
-    enabled: bool | None = None
-    model_id: str | None = None
-    threshold: float | None = None
-    use_cpu: bool | None = None
-    feedback_mapping_path: str | None = None
-    model_ref: str | None = None
+class FeedbackDetectorModule(_ModelModule):
+    absent: ClassVar[Mapping[str, str]] = _MODEL_KEYS | {"feedback_mapping_path": _MAPPING}
 
-
-class ModalityClassifier(Node):
-    max_sequence_length: int | None = None
-    model_path: str | None = None
-    use_cpu: bool | None = None
+    enabled: bool = True
+    threshold: Share | None = None
 
 
 class ModalityDetector(Node):
-    enabled: bool | None = None
-    method: str | None = None
-    classifier: ModalityClassifier | None = None
-    keywords: list[str] | None = None
-    both_keywords: list[str] | None = None
-    confidence_threshold: float | None = None
-    lower_threshold_ratio: float | None = None
+    """`keyword` looks for words that ask for an image (`keywords`), or for an image with an explanation (`both_keywords`); `hybrid` asks the model
+    where no word is found."""
+
+    absent: ClassVar[Mapping[str, str]] = {
+        "classifier": "bind a deployment: bindings.modality_detector",
+        "lower_threshold_ratio": "the classifier is asked wherever no keyword is found",
+    }
+
+    enabled: bool = True
+    method: Literal["classifier", "keyword", "hybrid"] = "classifier"
+    keywords: list[Text] = []
+    both_keywords: list[Text] = []
+    confidence_threshold: Share | None = None
 
 
 class ComplexityModel(Node):
+    absent: ClassVar[Mapping[str, str]] = {"backend": "bind a deployment: bindings.complexity"}
+
     prototype_scoring: PrototypeScoring | None = None
-    backend: RemoteClassifierBackend | None = None
-
-
-class SafetyModels(Node):
-    safety: SequenceHeadModel | None = None
-    hazard: SequenceHeadModel | None = None
-
-
-class PromptCompression(Node):
-    enabled: bool | None = None
-    profile: str | None = None
-    max_tokens: int | None = None
-    min_length: int | None = None
-    skip_signals: list[str] | None = None
-    textrank_weight: float | None = None
-    position_weight: float | None = None
-    tfidf_weight: float | None = None
-    novelty_weight: float | None = None
-    position_depth: float | None = None
-    preserve_first_n: int | None = None
-    preserve_last_n: int | None = None
 
 
 class ModelModules(Node):
-    safety: SafetyModels | None = None
-    prompt_compression: PromptCompression | None = None
+    absent: ClassVar[Mapping[str, str]] = {
+        "safety": "bind deployments: bindings.safety.<rule> and bindings.safety.<rule>.hazard",
+        "prompt_compression": "the context_compression plugin shortens what is sent; signals read the whole input",
+    }
+
     prompt_guard: PromptGuardModule | None = None
     classifier: ClassifierModule | None = None
     complexity: ComplexityModel | None = None

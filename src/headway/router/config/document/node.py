@@ -10,14 +10,20 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
 
+def not_supported(what: str, advice: str) -> PydanticCustomError:
+    """For what vllm-sr has and this router does not."""
+    return PydanticCustomError("not_supported", "{key} is not supported by Headway: {advice}", {"key": what, "advice": advice})
+
+
 class Node(BaseModel):
     """A mapping of the document. Types are strict, a null counts as absent, a key that nobody knows is refused.
 
-    `absent` lists keys of vllm-sr's configuration that this router does not have, with what to do instead: they are refused as
-    `not_supported`, never as unknown. `other_names` maps older spellings of a key to the one that is used here.
+    `absent` lists keys of vllm-sr's configuration that this router does not have, with what to do instead: the loader reports them as
+    `not_supported`, never as unknown. `other_names` maps older spellings of a key to the one that is used here. In `nullable` are the keys for which null means something.
     """
 
     absent: ClassVar[Mapping[str, str]] = {}
+    nullable: ClassVar[frozenset[str]] = frozenset()
     other_names: ClassVar[Mapping[str, str]] = {}
 
     model_config = ConfigDict(
@@ -37,13 +43,7 @@ class Node(BaseModel):
             return data
         known: dict[Any, Any] = {}
         for key, value in data.items():
-            if key in cls.absent:
-                raise PydanticCustomError(
-                    "not_supported",
-                    "{key} is not supported by Headway: {advice}",
-                    {"key": str(key), "advice": cls.absent[key]},
-                )
-            if value is not None:
+            if value is not None or key in cls.absent or key in cls.nullable:
                 known[cls.other_names.get(key, key)] = value
         return known
 

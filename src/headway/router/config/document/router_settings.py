@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from headway.router.config.document.algorithms import HybridSelection, RouterDCSelection
+from pydantic import Field
+
+from headway.router.config.document.algorithms import ALGORITHM_TYPES, HybridSelection, RouterDCSelection
 from headway.router.config.document.decisions import FallbackPolicy
 from headway.router.config.document.node import Node
 
@@ -20,32 +22,48 @@ class SkipProcessing(Node):
     enabled: bool | None = None
 
 
+class DebugCallers(Node):
+    """Who may ask for a trace of its request with `x-vsr-debug: true`: peers by network, and holders of named API keys."""
+
+    peers: list[str] = ["127.0.0.0/8", "::1/128"]
+    keys: list[str] = []
+
+
+class HeaderSettings(Node):
+    debug: DebugCallers = DebugCallers()
+
+
 class MLKNN(Node):
-    k: int | None = None
+    k: int | None = Field(default=None, ge=1)
     pretrained_path: str | None = None
 
 
 class MLKMeans(Node):
-    num_clusters: int | None = None
-    efficiency_weight: float | None = None
+    num_clusters: int | None = Field(default=None, ge=1)
+    efficiency_weight: float | None = Field(default=None, ge=0, le=1)
     pretrained_path: str | None = None
 
 
 class MLSVM(Node):
-    kernel: str | None = None
-    gamma: float | None = None
+    kernel: Literal["linear", "rbf"] | None = None
+    gamma: float | None = Field(default=None, gt=0)
     pretrained_path: str | None = None
 
 
 class MLMLP(Node):
-    device: str | None = None
+    device: Literal["cpu"] | None = None
     pretrained_path: str | None = None
 
 
 class MLSelection(Node):
+    """Where trained selectors lie: `models_path/<algorithm>`, as `vllm-sr optimize train` writes them, or each one's `pretrained_path`.
+
+    The numbers of an algorithm were fixed when it was trained; they are read by `vllm-sr optimize train --config`.
+    """
+
     models_path: str | None = None
     model_type: str | None = None
-    embedding_dim: int | None = None
+    embedding_dim: int | None = Field(default=None, ge=1)
     knn: MLKNN | None = None
     kmeans: MLKMeans | None = None
     svm: MLSVM | None = None
@@ -53,12 +71,14 @@ class MLSelection(Node):
 
 
 class ModelSelection(Node):
+    """`method` is the algorithm of decisions with several modelRefs that name none; `enabled: false` makes that static."""
+
     absent: ClassVar[Mapping[str, str]] = {
         "automix": "automix is not built; use confidence",
     }
 
-    method: str | None = None
-    enabled: bool | None = None
+    method: Literal[ALGORITHM_TYPES] | None = None  # type: ignore[valid-type]
+    enabled: bool = True
     router_dc: RouterDCSelection | None = None
     hybrid: HybridSelection | None = None
     ml: MLSelection | None = None
@@ -70,10 +90,11 @@ class RouterSettings(Node):
     }
 
     enabled: bool | None = None
-    config_source: Literal["file", "kubernetes"] | None = None
-    strategy: str | None = None
+    config_source: Literal["file"] | None = None
+    strategy: Literal["priority", "confidence"] | None = None
     list_backend_models: bool | None = None
     clear_route_cache: bool | None = None
+    headers: HeaderSettings = HeaderSettings()
     streamed_body: StreamedBody | None = None
     skip_processing: SkipProcessing | None = None
     model_selection: ModelSelection | None = None

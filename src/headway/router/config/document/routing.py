@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from headway.router.config.document.decisions import Decision, FallbackPolicy
 from headway.router.config.document.deployments import ModelBinding
 from headway.router.config.document.model_cards import ModelCard
+from headway.router.config.document.names import Name
 from headway.router.config.document.node import Node
 from headway.router.config.document.projections import Projections
 from headway.router.config.document.signals import Signals
@@ -32,12 +35,16 @@ class Routing(RecipeRouting):
 
 
 class Recipe(Node):
-    name: str | None = None
+    """A routing of its own; it shares providers and model cards, nothing else."""
+
+    name: Name
     description: str | None = None
     routing: RecipeRouting | None = None
 
 
 class Entrypoint(Node):
+    """Names on the public address that mean a recipe."""
+
     api: Literal["chat", "systemone"] | None = None
-    model_names: list[str] | None = None
-    recipe: str | None = None
+    model_names: list[Name] = Field(min_length=1)
+    recipe: Name

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from headway.router.config.document.node import Node
 
 
 class EmbeddingAPI(Node):
-    enabled: bool | None = None
+    enabled: bool = True
 
 
 class BatchClassification(Node):
-    max_batch_size: int | None = None
-    concurrency_threshold: int | None = None
-    max_concurrency: int | None = None
+    max_batch_size: int | None = Field(default=None, ge=1)
+    concurrency_threshold: int | None = Field(default=None, ge=0)
+    max_concurrency: int | None = Field(default=None, ge=1)
 
 
 class RoutingPreview(Node):
@@ -52,10 +52,12 @@ class ResponseAPIRedis(Node):
 
 
 class ResponseAPI(Node):
-    enabled: bool | None = None
-    store_backend: str | None = None
-    ttl_seconds: int | None = None
-    max_responses: int | None = None
+    """`POST /v1/responses` and the store behind `previous_response_id`."""
+
+    enabled: bool = True
+    store_backend: Literal["memory", "redis"] = "memory"
+    ttl_seconds: int = Field(default=86_400, ge=0)
+    max_responses: int = Field(default=1000, ge=1)
     redis: ResponseAPIRedis | None = None
 
 
@@ -85,12 +87,14 @@ class Tracing(Node):
 
 
 class Metrics(Node):
-    enabled: bool | None = None
+    absent: ClassVar[Mapping[str, str]] = {"windowed_metrics": "ask the metrics store for rates over a window"}
+
+    enabled: bool = True
 
 
 class Profiling(Node):
-    enabled: bool | None = None
-    port: int | None = None
+    enabled: bool = False
+    port: int | None = Field(default=None, ge=1, le=65535)
     bind: str | None = None
 
 
@@ -111,7 +115,7 @@ class AuthzProvider(Node):
 
 
 class Authz(Node):
-    fail_open: bool | None = None
+    fail_open: bool = False
     identity: Identity | None = None
     providers: list[AuthzProvider] | None = None
 
@@ -123,40 +127,61 @@ class RateLimitMatch(Node):
 
 
 class RateLimitRule(Node):
-    name: str | None = None
-    match: RateLimitMatch | None = None
-    requests_per_unit: int | None = None
-    tokens_per_unit: int | None = None
-    unit: str | None = None
+    """So many requests, or tokens, in each `unit` of time for whom `match` describes; an absent part of it matches everybody."""
+
+    name: str = Field(min_length=1)
+    match: RateLimitMatch = RateLimitMatch()
+    requests_per_unit: int | None = Field(default=None, ge=1)
+    tokens_per_unit: int | None = Field(default=None, ge=1)
+    unit: Literal["second", "minute", "hour", "day"] = "minute"
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> RateLimitRule:
+        if self.requests_per_unit is None and self.tokens_per_unit is None:
+            raise ValueError("a rule needs requests_per_unit or tokens_per_unit")
+        return self
 
 
 class RateLimitProvider(Node):
-    type: str | None = None
-    address: str | None = None
-    domain: str | None = None
+    absent: ClassVar[Mapping[str, str]] = {
+        "address": "limits are kept in the router itself; leave address out",
+        "domain": "limits are kept in the router itself; leave domain out",
+    }
+
+    type: Literal["local-limiter"] = "local-limiter"
     rules: list[RateLimitRule] | None = None
 
 
 class RateLimit(Node):
-    fail_open: bool | None = None
+    fail_open: bool = False
     providers: list[RateLimitProvider] | None = None
 
 
 class ManagementAPITokenRef(Node):
-    env: str | None = None
-    role: str | None = None
+    """A token by the environment variable that holds it."""
+
+    env: str = Field(min_length=1)
+    role: str = Field(min_length=1)
 
 
 class ManagementAPIAuth(Node):
-    mode: str | None = None
+    """`roles` maps a role to its permissions."""
+
+    mode: Literal["none", "bearer"] = "none"
     tokens: list[ManagementAPITokenRef] | None = None
     roles: dict[str, list[str]] | None = None
 
+    @model_validator(mode="after")
+    def _has_tokens(self) -> ManagementAPIAuth:
+        if self.mode == "bearer" and not self.tokens:
+            raise ValueError("mode bearer needs tokens")
+        return self
+
 
 class ManagementAPI(Node):
-    bind_address: str | None = None
-    port: int | None = None
-    remote_exposure: bool | None = None
+    bind_address: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=0, le=65535)
+    remote_exposure: bool = False
     auth: ManagementAPIAuth | None = None
 
 
@@ -171,14 +196,14 @@ class RouterReplay(Node):
     capture_request_body: bool | None = None
     capture_response_body: bool | None = None
     capture_personal_data: bool | None = None
-    max_records: int | None = None
-    max_body_bytes: int | None = None
-    max_tool_trace_bytes: int | None = None
-    max_tool_trace_steps: int | None = None
-    enabled: bool | None = None
-    store_backend: str | None = None
-    ttl_seconds: int | None = None
-    async_writes: bool | None = None
+    max_records: int | None = Field(default=None, ge=0)
+    max_body_bytes: int | None = Field(default=None, ge=0)
+    max_tool_trace_bytes: int | None = Field(default=None, ge=0)
+    max_tool_trace_steps: int | None = Field(default=None, ge=0)
+    enabled: bool = False
+    store_backend: Literal["memory", "sqlite"] = "sqlite"
+    ttl_seconds: int = Field(default=30 * 86_400, ge=0)
+    async_writes: bool = True
 
 
 class StartupStatus(Node):
@@ -186,7 +211,7 @@ class StartupStatus(Node):
         "redis": "the startup status is kept in a file",
     }
 
-    store_backend: str | None = None
+    store_backend: Literal["file"] = "file"
 
 
 class Services(Node):

@@ -41,6 +41,7 @@ class Signals(Node):
         "actions": "the action signal is not built; ask a systemone choice instead",
         "topic_continuity": "the topic_continuity signal is not built; reask compares with earlier turns",
     }
+    other_names: ClassVar[Mapping[str, str]] = {"decision": "systemone"}
 
     keywords: list[KeywordRule] | None = None
     embeddings: list[EmbeddingRule] | None = None
@@ -65,4 +66,4 @@ class Signals(Node):
     metadata: list[MetadataRule] | None = None
     classifiers: list[ClassifierSignalRule] | None = None
     input_modality: list[InputModalityRule] | None = None
-    decision: list[SystemOneRule] | None = None
+    systemone: list[SystemOneRule] | None = None

@@ -3,69 +3,132 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from headway.router.config.document.node import Node
+from pydantic import Field, field_validator
+
+from headway.router.config.document.node import Node, not_supported
+from headway.router.config.document.plugins import Share
 from headway.router.config.document.tool_plugins import AdvancedToolFiltering
 
 
+class RedisTLS(Node):
+    enabled: bool = False
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+
+
+class RedisConnection(Node):
+    """`timeout` is in seconds and bounds each command."""
+
+    host: str = "localhost"
+    port: int = Field(default=6379, ge=1, le=65535)
+    database: int = Field(default=0, ge=0)
+    password: str | None = None
+    timeout: int = Field(default=1, ge=1)
+    tls: RedisTLS = RedisTLS()
+
+
+class RedisIndex(Node):
+    """Vectors are compared by the router itself, so nothing of Redis' own search index is configured."""
+
+    absent: ClassVar[Mapping[str, str]] = {
+        "vector_field": "plain Redis is enough: the router compares the vectors of a partition itself",
+        "index_type": "plain Redis is enough: the router compares the vectors of a partition itself",
+        "params": "plain Redis is enough: the router compares the vectors of a partition itself",
+    }
+
+    name: str | None = None
+    prefix: str = "headway:cache:"
+
+
+class RedisSearch(Node):
+    """How many of the most similar entries the guard looks at."""
+
+    topk: int = Field(default=5, ge=1, le=100)
+
+
 class Redis(Node):
-    connection: dict[str, Any] | None = None
-    index: dict[str, Any] | None = None
-    search: dict[str, Any] | None = None
-    development: dict[str, Any] | None = None
-    logging: dict[str, Any] | None = None
+    absent: ClassVar[Mapping[str, str]] = {
+        "development": "there is no index to create or drop",
+        "logging": "use the router's --log-level",
+    }
+
+    connection: RedisConnection = RedisConnection()
+    index: RedisIndex = RedisIndex()
+    search: RedisSearch = RedisSearch()
+
+
+_ONLY = "only backend_type memory, sqlite and redis are built"
 
 
 class ResponseCacheStore(Node):
-    absent: ClassVar[Mapping[str, str]] = {
-        "valkey": "only backend_type memory and redis are built",
-        "milvus": "only backend_type memory and redis are built",
-        "qdrant": "only backend_type memory and redis are built",
-    }
+    """Where decisions with a `response_cache` plugin keep answers.
 
-    backend_type: str | None = None
-    enabled: bool | None = None
-    similarity_threshold: float | None = None
-    max_entries: int | None = None
-    ttl_seconds: int | None = None
-    eviction_policy: str | None = None
-    redis: Redis | None = None
+    `memory` ends with the process, `sqlite` (a file in the router's state folder) and `redis` do not. `similarity_threshold` holds for decisions
+    that name none. `ttl_seconds: 0` keeps entries until they are evicted.
+    """
+
+    absent: ClassVar[Mapping[str, str]] = {"valkey": _ONLY, "milvus": _ONLY, "qdrant": _ONLY}
+
+    backend_type: Literal["memory", "sqlite", "redis"] = "memory"
+    enabled: bool = True
+    similarity_threshold: Share = 0.9
+    max_entries: int = Field(default=1000, ge=1)
+    ttl_seconds: int = Field(default=3600, ge=0)
+    eviction_policy: Literal["fifo", "lru", "lfu"] = "fifo"
+    redis: Redis = Redis()
     embedding_model: str | None = None
+
+    @field_validator("backend_type", mode="before")
+    @classmethod
+    def _know_the_others(cls, value: Any) -> Any:
+        if value in ("valkey", "milvus", "qdrant", "hybrid"):
+            raise not_supported(f"backend_type {value}", _ONLY)
+        return value
 
 
 class VectorStoreMemory(Node):
-    max_entries_per_store: int | None = None
+    max_entries_per_store: int = Field(default=100_000, ge=1)
+
+
+_LOCAL = "only the local store (backend_type: memory) is built"
 
 
 class VectorStore(Node):
-    absent: ClassVar[Mapping[str, str]] = {
-        "milvus": "only the local store (backend_type: memory) is built",
-        "llama_stack": "only the local store (backend_type: memory) is built",
-        "valkey": "only the local store (backend_type: memory) is built",
-        "qdrant": "only the local store (backend_type: memory) is built",
-        "metadata_postgres": "only the local store (backend_type: memory) is built",
-    }
+    """Documents for rag: text in SQLite, vectors in process. `metadata_store: memory` forgets them with the process."""
 
-    enabled: bool | None = None
-    backend_type: str | None = None
+    absent: ClassVar[Mapping[str, str]] = dict.fromkeys(("milvus", "llama_stack", "valkey", "qdrant", "metadata_postgres"), _LOCAL)
+
+    enabled: bool = False
+    backend_type: Literal["memory"] = "memory"
     file_storage_dir: str | None = None
-    max_file_size_mb: int | None = None
+    max_file_size_mb: int = Field(default=50, ge=1, le=1024)
     embedding_model: str | None = None
-    embedding_dimension: int | None = None
-    ingestion_workers: int | None = None
-    ingestion_drain_timeout_seconds: int | None = None
-    supported_formats: list[str] | None = None
-    memory: VectorStoreMemory | None = None
-    metadata_store: str | None = None
+    embedding_dimension: int | None = Field(default=None, ge=1)
+    ingestion_workers: int = Field(default=2, ge=1, le=16)
+    ingestion_drain_timeout_seconds: int = Field(default=10, ge=0)
+    supported_formats: list[str] = [".txt", ".md", ".json", ".csv", ".html"]
+    memory: VectorStoreMemory = VectorStoreMemory()
+    metadata_store: Literal["sqlite", "memory"] = "sqlite"
+
+    @field_validator("backend_type", "metadata_store", mode="before")
+    @classmethod
+    def _know_the_others(cls, value: Any) -> Any:
+        if value in ("milvus", "llama_stack", "valkey", "qdrant", "postgres"):
+            raise not_supported(str(value), _LOCAL)
+        return value
 
 
 class Tools(Node):
-    enabled: bool | None = None
-    top_k: int | None = None
-    similarity_threshold: float | None = None
+    """The tools that `tool_selection` adds from, and what a decision that names nothing gets."""
+
+    enabled: bool = False
+    top_k: int = Field(default=3, ge=1)
+    similarity_threshold: Share | None = None
     tools_db_path: str | None = None
-    fallback_to_empty: bool | None = None
+    fallback_to_empty: bool = True
     advanced_filtering: AdvancedToolFiltering | None = None
 
 
@@ -86,6 +149,8 @@ class Stores(Node):
         "memory": "long-term memory is not built; rag over a local vector store is",
         "tool_sessions": "sticky tool sessions are not built",
     }
+
+    other_names: ClassVar[Mapping[str, str]] = {"semantic_cache": "response_cache"}
 
     response_cache: ResponseCacheStore | None = None
     vector_store: VectorStore | None = None

@@ -3,91 +3,105 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from headway.router.config.document.node import Node
+from pydantic import Field, model_validator
+
+from headway.router.config.document.node import Node, not_supported
+from headway.router.config.document.plugins import Share
+
+_NO_HISTORY = "tools are ranked by the request, not by earlier calls; use weights"
 
 
 class ToolFilteringWeights(Node):
-    embed: float | None = None
-    lexical: float | None = None
-    tag: float | None = None
-    name: float | None = None
-    category: float | None = None
+    """Of the parts of a tool's score; each part lies between 0 and 1, the score is their weighted mean."""
 
+    embed: float = Field(default=0.6, ge=0)
+    lexical: float = Field(default=0.2, ge=0)
+    tag: float = Field(default=0.1, ge=0)
+    name: float = Field(default=0.1, ge=0)
+    category: float = Field(default=0.0, ge=0)
 
-class HybridHistoryToolRetrieval(Node):
-    history_horizon: int | None = None
-    min_history_steps: int | None = None
-    history_confidence_threshold: float | None = None
-    weight_semantic: float | None = None
-    weight_history_transition: float | None = None
-    weight_decision_prior: float | None = None
-    repetition_penalty_strength: float | None = None
+    @model_validator(mode="after")
+    def _weigh_something(self) -> ToolFilteringWeights:
+        if not any((self.embed, self.lexical, self.tag, self.name, self.category)):
+            raise ValueError("all weights are 0, so every tool would score the same")
+        return self
 
 
 class AdvancedToolFiltering(Node):
-    enabled: bool | None = None
-    retrieval_strategy: str | None = None
-    candidate_pool_size: int | None = None
-    min_lexical_overlap: int | None = None
-    min_combined_score: float | None = None
-    weights: ToolFilteringWeights | None = None
-    use_category_filter: bool | None = None
-    category_confidence_threshold: float | None = None
-    allow_tools: list[str] | None = None
-    block_tools: list[str] | None = None
-    hybrid_history: HybridHistoryToolRetrieval | None = None
+    """A score of several parts instead of likeness alone. The category is that of a matched `domain` signal."""
 
+    absent: ClassVar[Mapping[str, str]] = {"hybrid_history": _NO_HISTORY}
 
-class DynamicRetrievalWeights(Node):
-    semantic: float | None = None
-    history: float | None = None
-    decision_prior: float | None = None
-    repetition_penalty: float | None = None
+    enabled: bool = False
+    retrieval_strategy: Literal["weighted", "hybrid_history"] = "weighted"
+    candidate_pool_size: int | None = Field(default=None, ge=0)
+    min_lexical_overlap: int = Field(default=0, ge=0)
+    min_combined_score: Share = 0.0
+    weights: ToolFilteringWeights = ToolFilteringWeights()
+    use_category_filter: bool = False
+    category_confidence_threshold: Share = 0.0
+    allow_tools: list[str] = []
+    block_tools: list[str] = []
 
-
-class DynamicRetrieval(Node):
-    enabled: bool | None = None
-    strategy: str | None = None
-    history_window: int | None = None
-    weights: DynamicRetrievalWeights | None = None
-    min_history_confidence: float | None = None
-    fallback_on_low_confidence: bool | None = None
-
-
-class TrustedFacts(Node):
-    enabled: bool | None = None
-    enforcement: str | None = None
-    trust_sources: list[str] | None = None
-    freshness_seconds: int | None = None
-    stage_roles: list[str] | None = None
+    @model_validator(mode="after")
+    def _rank_by_the_request(self) -> AdvancedToolFiltering:
+        if self.retrieval_strategy == "hybrid_history":
+            raise not_supported("retrieval_strategy hybrid_history", _NO_HISTORY)
+        return self
 
 
 class ToolsPlugin(Node):
-    enabled: bool | None = None
-    mode: str | None = None
-    semantic_selection: bool | None = None
-    allow_tools: list[str] | None = None
-    block_tools: list[str] | None = None
-    strip_tool_history: bool | None = None
+    absent: ClassVar[Mapping[str, str]] = {
+        "dynamic_retrieval": "use the plugin tool_selection with mode: add",
+        "trusted_facts": "not built",
+    }
+
+    enabled: bool
+    mode: Literal["passthrough", "filtered", "none"] = "passthrough"
+    semantic_selection: bool = False
+    allow_tools: list[str] = []
+    block_tools: list[str] = []
+    strip_tool_history: bool = False
     strategy: str | None = None
-    dynamic_retrieval: DynamicRetrieval | None = None
-    trusted_facts: TrustedFacts | None = None
+
+    @model_validator(mode="after")
+    def _agree_with_the_mode(self) -> ToolsPlugin:
+        if not self.enabled:
+            return self
+        lists = bool(self.allow_tools or self.block_tools)
+        if self.mode == "filtered" and not lists:
+            raise ValueError("mode: filtered needs allow_tools or block_tools")
+        if self.mode != "filtered" and lists:
+            raise ValueError("allow_tools and block_tools need mode: filtered")
+        if self.strip_tool_history and self.mode != "none":
+            raise ValueError("strip_tool_history needs mode: none")
+        if self.semantic_selection or self.strategy is not None:
+            raise not_supported("choosing tools in the plugin tools", "add the plugin tool_selection with mode: add to the decision")
+        return self
 
 
 class ToolSelectionPlugin(Node):
+    """What is absent follows `global.integrations.tools`."""
+
     absent: ClassVar[Mapping[str, str]] = {
         "sticky": "sticky tool sessions are not built",
     }
 
-    enabled: bool | None = None
-    mode: str | None = None
+    enabled: bool
+    mode: Literal["add", "filter"] = "add"
     tools_db_path: str | None = None
-    top_k: int | None = None
-    similarity_threshold: float | None = None
+    top_k: int | None = Field(default=None, ge=0)
+    similarity_threshold: Share | None = None
     advanced_filtering: AdvancedToolFiltering | None = None
     strategy: str | None = None
     fallback_to_empty: bool | None = None
-    relevance_threshold: float | None = None
-    preserve_count: int | None = None
+    relevance_threshold: Share | None = None
+    preserve_count: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _rank_by_the_request(self) -> ToolSelectionPlugin:
+        if self.strategy not in (None, "", "semantic", "semantic_only", "weighted", "default"):
+            raise not_supported(f"strategy {self.strategy}", _NO_HISTORY)
+        return self

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _KEPT_LINES = 20
@@ -23,11 +23,16 @@ class Child:
 
     The kernel kills it when the thread that created it ends, however that happens (Linux): create it from the main
     thread. Ctrl-C in the terminal does not reach it, so that only its parent decides when it stops.
+
+    `variables` are added to the environment. `on_line` and, after the last line, `on_end` are called from a thread. Raises OSError for a command that cannot be run.
     """
 
-    def __init__(self, name: str, command: Sequence[str], on_line: Callable[[str], None] = lambda line: None):
+    def __init__(
+        self, name: str, command: Sequence[str], on_line: Callable[[str], None] = lambda line: None, on_end: Callable[[], None] = lambda: None,
+        variables: Mapping[str, str] | None = None,
+    ):  # fmt: skip
         self.name = name
-        self._on_line = on_line
+        self._on_line, self._on_end = on_line, on_end
         self._last: deque[str] = deque(maxlen=_KEPT_LINES)
         self._process = subprocess.Popen(
             command,
@@ -36,7 +41,7 @@ class Child:
             stderr=subprocess.STDOUT,
             start_new_session=True,
             preexec_fn=_die_with_parent(os.getpid()),
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **(variables or {})},
         )
         self._reader = threading.Thread(target=self._read, name=f"output of {name}", daemon=True)
         self._reader.start()
@@ -79,6 +84,7 @@ class Child:
                 line = raw.decode("utf-8", "replace").rstrip()
                 self._last.append(line)
                 self._on_line(line)
+        self._on_end()
 
 
 def _die_with_parent(parent: int) -> Callable[[], None] | None:

@@ -1,0 +1,1 @@
+"""Facts about the world outside that configurations refer to by id."""

@@ -1,0 +1,44 @@
+"""Rules about deployments of models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headway.router.catalog.built_in_models import is_built_in
+from headway.router.config.diagnostics import Diagnostic, Path
+from headway.router.config.document.deployments import ModelDeployment
+from headway.router.config.document.document import Document
+from headway.router.config.rules.profiles import did_you_mean
+from headway.router.deployments.specification import catalog_of, declared
+
+_PATH: Path = ("global", "model_catalog", "deployments")
+
+
+def deployments(document: Document) -> Iterator[Diagnostic]:
+    catalog = catalog_of(document)
+    services = {each.name for each in (catalog.external if catalog else None) or () if each.name}
+    for name, deployment in declared(document).items():
+        if not name or name != name.strip():
+            yield Diagnostic("name_untrimmed", f'"{name}" is no name for a deployment: empty, or with spaces around it', (*_PATH, name))
+        if deployment.provider == "http" and deployment.external_model not in services:
+            message = f'external model "{deployment.external_model}" is not among global.model_catalog.external'
+            yield Diagnostic("external_unknown", message, (*_PATH, name, "external_model"), did_you_mean(deployment.external_model, services))
+        if _unpinned(deployment):
+            message = f"{deployment.artifact} is no built-in model and has no revision: the runtime will refuse to load it"
+            fix = "Set revision to the 40-hex commit, or give the absolute path of a local package"
+            yield Diagnostic("revision_missing", message, (*_PATH, name), fix, severity="warning")
+
+
+def _unpinned(deployment: ModelDeployment) -> bool:
+    """Whether the router would run a Hub model that nobody has pinned."""
+    artifact = deployment.artifact or ""
+    attached = bool(deployment.endpoint) or (deployment.replicas is not None and all(each.endpoint for each in deployment.replicas))
+    return bool(artifact) and not (artifact.startswith("/") or attached or deployment.revision or is_built_in(artifact))
+
+
+def admissions(document: Document) -> Iterator[Diagnostic]:
+    catalog = catalog_of(document)
+    for name in (catalog.admission if catalog else None) or {}:
+        if name not in declared(document):
+            path = ("global", "model_catalog", "admission", name)
+            yield Diagnostic("deployment_unknown", f'admission is for deployment "{name}", which is not there', path, did_you_mean(name, declared(document)))

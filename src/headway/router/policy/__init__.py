@@ -1,0 +1,1 @@
+"""Tests of a routing policy: prompts with the decisions that they must lead to."""

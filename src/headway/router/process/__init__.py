@@ -1,0 +1,1 @@
+"""The process of `vllm-sr serve`: its addresses, its start, its end."""

@@ -1,0 +1,60 @@
+"""ServeSettings: what the command line says about one router process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headway.router.config.document.document import Document
+from headway.router.config.document.listeners import Listener
+from headway.router.process.overrides import Overrides
+
+DEFAULT_LISTENER_PORT = 8899
+DEFAULT_MANAGEMENT_PORT = 8080
+DEFAULT_METRICS_PORT = 9190
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """`config` is the file that is served and watched. `state` is a private folder for what outlives the process. Ports that the configuration
+    names are moved by `port_offset`, so that several routers can run on one machine. `startup_timeout` and `drain` are in seconds."""
+
+    config: Path
+    state: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    startup_timeout: float = 1800.0
+    drain: float = 10.0
+    log_level: str = "INFO"
+    metrics_port: int = DEFAULT_METRICS_PORT
+    port_offset: int = 0
+    overrides: Overrides = field(default_factory=Overrides)
+    watch: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where one server of the process listens; `name` is the listener's, or management, or metrics."""
+
+    name: str
+    host: str
+    port: int
+    listener: Listener | None = None
+
+
+def addresses(document: Document, settings: ServeSettings) -> list[Address]:
+    """The public listeners, then management and metrics."""
+    found = [
+        Address(listener.name or "default", listener.address or LOOPBACK, (listener.port or DEFAULT_LISTENER_PORT) + settings.port_offset, listener)
+        for listener in document.listeners or [Listener(name="default", port=DEFAULT_LISTENER_PORT)]
+    ]
+    services = document.global_.services if document.global_ else None
+    management = services.management_api if services else None
+    host = (management.bind_address if management else None) or LOOPBACK
+    port = (management.port if management else None) or DEFAULT_MANAGEMENT_PORT
+    found.append(Address("management", host, port + settings.port_offset))
+    observability = services.observability if services else None
+    if not (observability and observability.metrics and observability.metrics.enabled is False):
+        found.append(Address("metrics", LOOPBACK, settings.metrics_port + settings.port_offset))
+    return found

@@ -1,0 +1,1 @@
+"""Anthropic's Messages, translated to chat completions and back."""

@@ -1,0 +1,80 @@
+"""Errors as each client protocol writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from headway.wire.errors import error_body, error_bytes, shape_of
+from headway.wire.sse import frame
+
+_ANTHROPIC_TYPES: Final = {
+    400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error", 405: "invalid_request_error",
+    408: "timeout_error", 413: "request_too_large", 415: "invalid_request_error", 422: "invalid_request_error", 429: "rate_limit_error",
+    503: "overloaded_error", 504: "timeout_error", 529: "overloaded_error",
+}  # fmt: skip
+_SYSTEM_ONE_TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 503: "overloaded_error"}
+
+
+def anthropic_type(status: int) -> str:
+    return _ANTHROPIC_TYPES.get(status, "api_error")
+
+
+def rendered_for(protocol: str, error: BaseException) -> tuple[int, bytes]:
+    """Status and body of an error of ours."""
+    status = shape_of(error).status
+    if protocol == "systemone":
+        return status, orjson.dumps(_system_one(status, error_body(error)["error"]))
+    return status, orjson.dumps(_anthropic(status, error_body(error)["error"])) if protocol == "anthropic" else error_bytes(error)
+
+
+def last_event(protocol: str, error: BaseException) -> bytes:
+    """An error after the stream has begun: one event, after which the stream ends without its usual end."""
+    return _LAST_EVENTS.get(protocol, _openai_event)(error)
+
+
+def foreign_error(protocol: str, status: int, raw: bytes) -> bytes:
+    """A backend's error body. OpenAI's kind is passed on, with `code` as a string as OpenAI has it; anything else is put into that form."""
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        body = None
+    found = body.get("error") if isinstance(body, Mapping) else None
+    if isinstance(found, str):
+        found = {"message": found}
+    if not isinstance(found, Mapping):
+        told = body.get("message") if isinstance(body, Mapping) else None  # older vLLM: the error is the body itself
+        found = dict(body) if isinstance(body, Mapping) and isinstance(told, str) else {"message": f"The backend answered with status {status}"}
+    error: dict[str, Any] = {"message": "", "type": "upstream_error", "param": None, "code": None, **found}
+    if isinstance(error["code"], int):
+        error["code"] = str(error["code"])
+    return orjson.dumps(_anthropic(status, error) if protocol == "anthropic" else {"error": error})
+
+
+def _anthropic(status: int, error: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "error", "error": {**error, "type": anthropic_type(status)}}
+
+
+def _system_one(status: int, error: Mapping[str, Any]) -> dict[str, Any]:
+    """`detail` for System One's clients, `error` for those of OpenAI's form."""
+    kind = _SYSTEM_ONE_TYPES.get(status, "api_error" if status >= 500 else "api_usage_error")
+    return {"error": error, "detail": {"error_type": kind, "message": error["message"]}}
+
+
+def _openai_event(error: BaseException) -> bytes:
+    return frame(error_bytes(error))
+
+
+def _anthropic_event(error: BaseException) -> bytes:
+    return b"event: error\n" + frame(orjson.dumps(_anthropic(shape_of(error).status, error_body(error)["error"])))
+
+
+def _responses_event(error: BaseException) -> bytes:
+    told = error_body(error)["error"]
+    body = {"type": "error", "code": told["reason"], "message": told["message"], "param": told["param"], "sequence_number": 0}
+    return b"event: error\n" + frame(orjson.dumps(body))
+
+
+_LAST_EVENTS: Mapping[str, Callable[[BaseException], bytes]] = {"anthropic": _anthropic_event, "responses": _responses_event}

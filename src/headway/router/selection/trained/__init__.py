@@ -1,0 +1,1 @@
+"""Selectors that were trained on rows: their files, what they predict, how they are trained and judged."""

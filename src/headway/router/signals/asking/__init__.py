@@ -1,0 +1,1 @@
+"""Signals that models answer."""

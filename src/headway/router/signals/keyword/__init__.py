@@ -1,0 +1,1 @@
+"""Keywords: words and phrases of any script, found in a request's text."""

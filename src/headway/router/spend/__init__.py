@@ -1,0 +1,1 @@
+"""What was spent, by API key and model."""

@@ -1,0 +1,1 @@
+"""Records of requests: how each was routed and what came of it."""

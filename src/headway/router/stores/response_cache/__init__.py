@@ -1,0 +1,1 @@
+"""Answers that may be given again, on several backends behind one interface."""

@@ -1,0 +1,1 @@
+"""Documents in pieces, found by the likeness of their vectors."""

@@ -1,0 +1,188 @@
+"""Asking one provider model: a backend from the pool, the tries, and what each of them says about the backend."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from headway.errors import DeadlineError
+from headway.router.metrics.registry import RouterMetrics
+from headway.router.request.deadline import Deadline
+from headway.router.upstream.activity import ModelActivity
+from headway.router.upstream.backend import Backend
+from headway.router.upstream.connections import Connections
+from headway.router.upstream.errors import NoBackendError, UpstreamError, UpstreamTimeoutError
+from headway.router.upstream.exchange import Exchange, Times, TryError, open_exchange
+from headway.router.upstream.health import BackendState, BackendStates, note_failure, note_success
+from headway.router.upstream.pool import Pool
+from headway.router.upstream.reliability import Reliability
+from headway.router.upstream.retrying import Load, repeats, wait_before
+from headway.router.upstream.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is sent, whichever backend gets it. `payload` encodes the body for a backend; `path` None is the chat route."""
+
+    payload: Callable[[Backend], bytes]
+    headers: Callable[[Backend], Mapping[str, str]]
+    path: str | None = None
+    deadline: Deadline | None = None
+    attempts: list[str] = field(default_factory=list)
+
+
+class Asking:
+    """The backends of one target. `reliability` of a decision may replace that of the target for one question."""
+
+    def __init__(self, target: Target, connections: Connections, states: BackendStates, activity: ModelActivity, metrics: RouterMetrics):
+        self.target = target
+        self.pool = Pool(target.backends, states, target.reliability.least_request)
+        self._load = Load()
+        self._connections = connections
+        self._activity = activity
+        self._metrics = metrics
+
+    async def ask(self, question: Question, reliability: Reliability | None = None) -> Exchange:
+        """The answer of a backend, with whatever status it has after the tries that it may have. The caller reads or closes it.
+
+        Raises UpstreamError, UpstreamTimeoutError, NoBackendError; DeadlineError when the caller's own time is over.
+        """
+        reliability = reliability or self.target.reliability
+        self._load.active += 1
+        answered: bool | None = None
+        try:
+            exchange = await self._tries(question, reliability)
+            answered = exchange.status < 500
+            return exchange
+        except UpstreamError:
+            answered = False
+            raise
+        finally:
+            self._load.active -= 1
+            if answered is not None:
+                self._activity.note(self.target.name, answered)
+
+    async def _tries(self, question: Question, reliability: Reliability) -> Exchange:
+        end = time.monotonic() + reliability.total if reliability.total else float("inf")
+        tried: list[str] = []
+        used = 0
+        while True:
+            picked = self.pool.pick(tried)
+            if picked is None:
+                raise NoBackendError(
+                    f'model "{self.target.name}" has no backend that takes requests',
+                    fix="Give it backend_refs with a weight.",
+                )
+            backend, state = picked
+            tried.append(backend.alias)
+            failure: TryError | int
+            headers: Mapping[str, str] = {}
+            exchange: Exchange | None = None
+            try:
+                exchange = await self._one_try(question, reliability, backend, state, end)
+                if exchange.status < 500 and exchange.status != 429:
+                    self._ended(question, backend, "ok" if exchange.status < 400 else f"status_{exchange.status}")
+                    note_success(state)
+                    return exchange
+                failure, headers = exchange.status, exchange.headers
+                self._ended(question, backend, f"status_{failure}")
+            except TryError as error:
+                failure = error
+                self._ended(question, backend, error.outcome)
+            if failure != 429 and note_failure(
+                state,
+                self.pool.states,
+                reliability.consecutive_5xx,
+                reliability.ejection_time,
+                reliability.max_ejection_percent,
+            ):
+                self._metrics.count("vsr_upstream_ejections", self.target.name, backend.alias)
+            untried = self.pool.untried(tried)
+            wait = None
+            if repeats(reliability, failure, used, untried) and self._load.may_repeat(reliability):
+                wait = wait_before(reliability, failure, used, headers, untried)
+            if wait is None or time.monotonic() + wait >= _end(question, end):
+                if exchange is not None:
+                    return exchange
+                raise _error(backend, failure, question)
+            if exchange is not None:
+                exchange.close()
+            used += 1
+            self._load.repeating += 1
+            try:
+                if wait:
+                    await asyncio.sleep(wait)
+            finally:
+                self._load.repeating -= 1
+
+    async def _one_try(
+        self, question: Question, reliability: Reliability, backend: Backend, state: BackendState, end: float
+    ) -> Exchange:
+        left = _end(question, end) - time.monotonic()
+        if left <= 0:
+            raise TryError("total_timeout")
+        head = min(each for each in (reliability.first_byte, reliability.per_try, left) if each is not None)
+        connect = reliability.connect if head >= reliability.connect else head
+        until = asyncio.get_running_loop().time() + left if left < float("inf") else None
+        state.in_flight += 1
+        self._metrics.set("llm_model_inflight_requests", self._activity.enter(self.target.name), self.target.name)
+        done = False
+        try:
+            exchange = await open_exchange(
+                self._connections,
+                backend,
+                backend.chat if question.path is None else backend.url(question.path),
+                question.payload(backend),
+                question.headers(backend),
+                Times(connect, None if head == float("inf") else head, reliability.idle, until),
+            )
+            exchange.on_end = lambda: self._leave(state)
+            done = True
+            return exchange
+        finally:
+            if not done:
+                self._leave(state)
+
+    def _leave(self, state: BackendState) -> None:
+        state.in_flight -= 1
+        self._metrics.set("llm_model_inflight_requests", self._activity.leave(self.target.name), self.target.name)
+
+    def _ended(self, question: Question, backend: Backend, outcome: str) -> None:
+        question.attempts.append(f"{backend.alias}: {outcome}")
+        self._metrics.count("vsr_upstream_attempts", self.target.name, backend.alias, outcome)
+
+
+def _end(question: Question, end: float) -> float:
+    return end if question.deadline is None else min(end, question.deadline.at)
+
+
+def _error(backend: Backend, failure: TryError | int, question: Question) -> Exception:
+    assert isinstance(failure, TryError)
+    if failure.timed_out:
+        if question.deadline is not None and question.deadline.left <= 0:
+            return DeadlineError("the time that the request allows was over before a backend answered")
+        return UpstreamTimeoutError(f'backend "{backend.alias}" {_SENTENCES[failure.outcome]}')
+    return UpstreamError(f'backend "{backend.alias}" {_SENTENCES[failure.outcome]}')
+
+
+_SENTENCES: Mapping[str, str] = {
+    "connect_failed": "cannot be reached",
+    "connect_timeout": "did not accept a connection in time",
+    "first_byte_timeout": "did not begin to answer in time",
+    "total_timeout": "did not answer in the time that all tries have",
+    "idle_timeout": "stopped sending in the middle of its answer",
+    "closed": "closed the connection before it answered",
+    "broken": "broke off in the middle of its answer",
+    "too_large": "sent an answer that is too large",
+    "bad_answer": "sent something that is no HTTP answer",
+    "bad_body": "sent an answer that is not valid JSON",
+    "no_end": "ended its stream without the final event",
+}
+
+
+def broken_answer(alias: str, outcome: str) -> UpstreamError:
+    """The error of an answer that failed after its head."""
+    kind = UpstreamTimeoutError if outcome.endswith("timeout") else UpstreamError
+    return kind(f'backend "{alias}" {_SENTENCES[outcome]}')

@@ -1,0 +1,1 @@
+"""How requests and answers look at backends: each format to and from chat completions."""

@@ -1,0 +1,68 @@
+"""`python -m tests.e2e.echo_backend FILE`: a chat backend that says what it was asked, fast; its port is written to FILE.
+
+Texts choose what happens: `fail N ...` is answered with status N, `cut ...` ends a stream without its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+_USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+
+
+def text_of(body: dict[str, Any]) -> str:
+    content = body["messages"][-1]["content"]
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+async def chat(request: web.Request) -> web.StreamResponse:
+    body = json.loads(await request.read())
+    text = text_of(body)
+    if text.startswith("fail "):
+        status = int(text.split()[1])
+        return web.json_response({"error": {"message": "as you asked", "type": "X", "code": status}}, status=status)
+    if body.get("stream"):
+        return await streamed(request, text)
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return web.json_response({"id": "c", "object": "chat.completion", "created": 1, "model": body["model"], "choices": [choice], "usage": _USAGE})
+
+
+async def streamed(request: web.Request, text: str) -> web.StreamResponse:
+    answer = web.StreamResponse(headers={"content-type": "text/event-stream"})
+    await answer.prepare(request)
+    words = text.split(" ")[:30]
+    for at, word in enumerate(words):
+        await answer.write(event({"index": 0, "delta": {"content": word if at == 0 else " " + word}, "finish_reason": None}))
+        await asyncio.sleep(0)
+        if text.startswith("cut ") and at == 1:
+            assert request.transport is not None
+            request.transport.close()
+            return answer
+    await answer.write(event({"index": 0, "delta": {}, "finish_reason": "stop"}) + b"data: [DONE]\n\n")
+    return answer
+
+
+def event(choice: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}).encode() + b"\n\n"
+
+
+async def main(file: Path) -> None:
+    app = web.Application(client_max_size=1 << 26)
+    app.router.add_post("/v1/chat/completions", chat)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    file.write_text(str(runner.addresses[0][1]))
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

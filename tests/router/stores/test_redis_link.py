@@ -1,0 +1,53 @@
+"""A Redis that is not there costs one try per pause."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from headway.router.config.document.stores import RedisConnection
+from headway.router.stores.redis_link import RedisLink
+
+
+def test_tries_are_spaced_out() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    now = [0.0]
+    tried = []
+
+    async def work() -> None:
+        link = RedisLink(RedisConnection(host="127.0.0.1", port=port), lambda: now[0])
+
+        async def ask(redis: object) -> int:
+            tried.append(now[0])
+            return int(await redis.ping())  # type: ignore[attr-defined]
+
+        for now[0] in [step / 10 for step in range(0, 80)]:
+            assert await link.run(ask, 7) == 7
+        assert link.trouble is not None
+        await link.close()
+
+    asyncio.run(work())
+    assert [round(at, 1) for at in tried] == [0.0, 0.5, 1.5, 3.5, 7.5]
+
+
+def test_a_server_that_accepts_and_says_nothing_costs_the_timeout_once() -> None:
+    async def work() -> None:
+        server = await asyncio.start_server(lambda reader, writer: asyncio.sleep(60), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        link = RedisLink(RedisConnection(host="127.0.0.1", port=port, timeout=1))
+        calls = 0
+
+        async def ask(redis: object) -> int:
+            nonlocal calls
+            calls += 1
+            return int(await redis.ping())  # type: ignore[attr-defined]
+
+        for _ in range(5):
+            assert await link.run(ask, -1) == -1
+        assert calls == 1
+        await link.close()
+        server.close()
+
+    asyncio.run(asyncio.wait_for(work(), 10))
