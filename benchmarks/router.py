@@ -6,7 +6,8 @@
 `LiteLLM`: `pip install 'litellm[proxy]==1.108.7'` in an environment of its own, named with --peer; left out where there is none. Client, router
 and backend share the cores. Closed loop over kept connections, one and 16 clients; the contenders take turns, medians over the runs. `added` is a
 contender's p50 or p99 less that of the backend alone. `rules` compares two of our routers at one client with a prompt of 2 kB: one without
-signals, one with 40 keyword lists of 5 words, 5 context and 5 structure rules, all used by decisions.
+signals, one with 40 keyword lists of 5 words, 5 context and 5 structure rules, all used by decisions. `chunks` is how long the chunks of a stream
+with one chunk each 100 ms are under way.
 """
 
 from __future__ import annotations
@@ -158,6 +159,23 @@ async def closed_loop(contender: Contender, clients: int, seconds: float, prompt
     return Load(len(times) / wall, 1e3 * statistics.median(times), 1e3 * times[int(0.99 * (len(times) - 1))])
 
 
+async def chunk_delays(contender: Contender, clients: int) -> list[float]:
+    """Milliseconds between the sending of each chunk of a stream by the backend and its arrival here, sorted."""
+    body = {"model": contender.model, "messages": [{"role": "user", "content": "Say ok."}], "stream": True}
+    found: list[float] = []
+
+    async def client(session: aiohttp.ClientSession) -> None:
+        async with session.post(f"{contender.url}/v1/chat/completions", json=body, headers={"accept-encoding": "gzip"}) as answer:
+            async for line in answer.content:
+                now = time.monotonic_ns()
+                if line.startswith(b"data: {"):
+                    found.append((now - int(json.loads(line[6:])["choices"][0]["delta"]["content"])) / 1e6)
+
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        await asyncio.gather(*(client(session) for _ in range(clients)))
+    return sorted(found)
+
+
 def compared(contenders: Sequence[Contender], clients: int, prompt: str, args: argparse.Namespace) -> list[Load]:
     """Medians of each contender's readings."""
     found: dict[str, list[Load]] = {contender.name: [] for contender in contenders}
@@ -253,6 +271,10 @@ def _report(contenders: Sequence[Contender], plain: Contender, ruled: Contender,
         print(f"ours / LiteLLM: {ratio:.1f} x the requests per second; added p50 {shares[0]:.3f}, added p99 {shares[1]:.3f} of its")
         if ratio < LEAST_RATIO or max(shares) > MOST_ADDED_SHARE:
             missed.append("LiteLLM")
+    for clients in (1, 16):
+        for contender in contenders:
+            delays = asyncio.run(chunk_delays(contender, clients))
+            print(f"chunks of {clients} stream(s), {contender.name}: p50 {statistics.median(delays):.2f} ms, p99 {delays[int(0.99 * (len(delays) - 1))]:.2f} ms")
     bare, full = compared([plain, ruled], 1, prompt_of(2000), args)
     print(f"50 rules on a prompt of 2 kB: p50 {bare.p50:.3f} ms without, {full.p50:.3f} ms with, +{full.p50 - bare.p50:.3f} ms")
     if full.p50 - bare.p50 > MOST_RULES_MS:

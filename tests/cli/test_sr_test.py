@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -104,6 +106,14 @@ def test_each_expectation_can_fail(tmp_path: Path, case: str, says: str) -> None
     assert as_json["cases"][0]["failures"] == [says]
 
 
+@pytest.mark.parametrize(("case", "code"), [(PASSING[0], 0), ("{prompt: hello, expect: {decision: code}}", 1)])
+def test_the_exit_code_of_the_program(tmp_path: Path, case: str, code: int) -> None:
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    (tmp_path / "policy.yaml").write_text(cases(case))
+    program = [sys.executable, "-c", "from headway.cli.sr import main; main()", "test", str(tmp_path / "policy.yaml")]
+    assert subprocess.run(program, capture_output=True, check=False, timeout=100).returncode == code
+
+
 def test_a_failure_tells_what_matched_and_what_could_not_be_asked(tmp_path: Path) -> None:
     lines = run(tmp_path, cases('{prompt: python, expect: {decision: ops}}')).output.splitlines()
     assert "        matched: keyword:code" in lines
@@ -150,7 +160,9 @@ def router() -> Iterator[tuple[str, list[dict[str, Any]]]]:
             if text == "unresolved":
                 answer, status = {**answer, "decision_error": "..."}, 503
             elif text == "refused":
-                answer, status = {"error": {"code": "INVALID_INPUT", "message": "no"}}, 400
+                answer, status = {"error": {"code": "CLASSIFICATION_ERROR", "message": "no"}}, 500
+            elif text == "no model":
+                answer, status = {"error": {"code": "INVALID_ROUTING_MODEL", "message": "no"}}, 400
             data = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("content-length", str(len(data)))
@@ -172,12 +184,13 @@ def test_against_a_router_that_runs(tmp_path: Path, router: tuple[str, list[dict
     policy = cases(
         '{prompt: python, sampling_seed: 7, expect: {decision: code, model: large, matched: ["keyword:code"]}}',
         "{prompt: unresolved, expect: {error: decision_unresolved}}",
-        "{prompt: refused, expect: {error: invalid_input}}",
+        "{prompt: refused, expect: {error: classification_error}}",
+        "{prompt: no model, expect: {error: model_not_available}}",
         "{prompt: other, expect: {decision: ops}}",
     )
     found = run(tmp_path, policy, "--router", url)
     assert found.exit_code == 1
-    assert found.output.splitlines()[-1] == "3 of 4 as expected, 1 not"
+    assert found.output.splitlines()[-1] == "4 of 5 as expected, 1 not"
     assert asked[0] == {"messages": [{"role": "user", "content": "python"}], "model": "vllm-sr/auto", "preview_context": {"sampling_seed": 7}}
 
 

@@ -12,6 +12,7 @@ from headway.compose.headway_file import HeadwayFile, engine_variable, flag_word
 from headway.compose.stack import stack_of
 from headway.errors import ConfigError
 from headway.router.config.diagnostics import ConfigRejected
+from tests.docs.pages import ROOT, blocks
 
 WHOLE = """
 engines:
@@ -92,3 +93,10 @@ def test_options_of_the_default_stack_do_not_go_with_a_file(tmp_path: Path) -> N
     assert "--port" in result.exception.message
     missing = CliRunner().invoke(up_command, [str(tmp_path / "other.yaml")])
     assert isinstance(missing.exception, ConfigError)
+
+
+def test_the_example_of_the_documentation_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path))
+    [example] = [block for block in blocks(ROOT / "docs" / "router.md") if block.tag == "headway"]
+    parts = read(tmp_path, example.text)
+    assert [each.name for each in stack_of(parts, tmp_path)] == ["small", "runtime", "router"]

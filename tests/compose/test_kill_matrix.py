@@ -15,13 +15,19 @@ import psutil
 import pytest
 
 from tests.compose.test_supervisor import eventually, free_port, gone
+from tests.e2e.router_process import free_offset
 
 MOMENTS: dict[str, Callable[[str], bool]] = {
     "at once": lambda said: True,
-    "starting": lambda said: "engine: starting" in said,
-    "loading": lambda said: "engine: loading" in said,
+    "starting": lambda said: "small: starting" in said,
+    "loading": lambda said: "small: loading" in said,
     "up": lambda said: "Ctrl-C stops everything" in said,
 }
+
+
+def elsewhere() -> dict[str, str]:
+    """The router's ports are moved to where nobody listens."""
+    return {**os.environ, "VLLM_SR_PORT_OFFSET": str(free_offset())}
 
 
 def can_bind(port: int) -> bool:
@@ -42,7 +48,7 @@ def test_nothing_is_left(moment: str, number: signal.Signals, tmp_path: Path) ->
     port, log = free_port(), tmp_path / "log"
     with log.open("wb") as out:
         parent = subprocess.Popen(
-            [sys.executable, "-m", "headway.cli.main", "up", "--port", str(port)], stdout=out, stderr=out, stdin=subprocess.DEVNULL
+            [sys.executable, "-m", "headway.cli.main", "up", "--port", str(port)], stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=elsewhere()
         )
         assert eventually(lambda: MOMENTS[moment](log.read_text()), 300), log.read_text()
         children = psutil.Process(parent.pid).children(recursive=True)
@@ -64,10 +70,10 @@ def test_nothing_is_left(moment: str, number: signal.Signals, tmp_path: Path) ->
 @pytest.mark.e2e
 def test_a_second_start_after_a_kill_is_clean(tmp_path: Path) -> None:
     """Locks, ports and caches survive ten kills in a row at growing ages."""
-    port = free_port()
+    port, environment = free_port(), elsewhere()
     for age in range(10):
         process = subprocess.Popen(
-            [sys.executable, "-m", "headway.cli.main", "up", "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [sys.executable, "-m", "headway.cli.main", "up", "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
         )
         time.sleep(0.4 * age)
         children = psutil.Process(process.pid).children(recursive=True)
@@ -76,7 +82,7 @@ def test_a_second_start_after_a_kill_is_clean(tmp_path: Path) -> None:
         assert all(eventually(lambda child=child: gone(child.pid)) for child in children)  # type: ignore[misc]
     log = tmp_path / "log"
     with log.open("wb") as out:
-        process = subprocess.Popen([sys.executable, "-m", "headway.cli.main", "up", "--port", str(port)], stdout=out, stderr=out)
+        process = subprocess.Popen([sys.executable, "-m", "headway.cli.main", "up", "--port", str(port)], stdout=out, stderr=out, env=environment)
         assert eventually(lambda: "Ctrl-C stops everything" in log.read_text(), 300), log.read_text()
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0

@@ -9,13 +9,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = {"sh", "bash", "console", "shell", "python"}
-TAGS = {"run", "serve", "make", "bench", "hub"}
+TAGS = {"run", "serve", "alone", "make", "bench", "hub"}
 _FENCE = re.compile(r"^```(\w*) ?(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block. `tag`: run, serve (a server for the rest of the page), make (targets), bench (options only),
+    """One fenced block. `tag`: run, serve (a server for the rest of the page), alone (needs no server), make (targets), bench (options only),
     hub (a download, which a test answers on loopback)."""
 
     page: Path

@@ -17,14 +17,17 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, Block, blocks
+from tests.e2e.router_process import free_offset
 
 PORTS = ("8000", "8100")  # in the documentation, of the engine and of the runtime; a free one is put in their place
+ROUTER_PORTS = (8899, 8080, 9190)  # of the router, moved together
+OFFSET = free_offset()
 RUNNABLE = [page for page in PAGES if any(block.tag in ("run", "serve") for block in blocks(page))]
 
 
 def environment() -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy") and name != "VLLM_API_KEY"}
-    return {**own, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    return {**own, "VLLM_SR_PORT_OFFSET": str(OFFSET), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
 def answers(port: int) -> bool:
@@ -44,7 +47,7 @@ def server(command: str, port: int, log: Path) -> Iterator[None]:
         )
         try:
             deadline = time.monotonic() + 300
-            while not answers(port):
+            while not (answers(port) and ("headway up" not in command or "Ctrl-C" in log.read_text())):
                 assert process.poll() is None, log.read_text()
                 assert time.monotonic() < deadline, log.read_text()
                 time.sleep(0.1)
@@ -58,6 +61,8 @@ def server(command: str, port: int, log: Path) -> Iterator[None]:
 def at_port(text: str, port: int) -> str:
     for documented in PORTS:
         text = text.replace(documented, str(port))
+    for documented in ROUTER_PORTS:
+        text = text.replace(f"127.0.0.1:{documented}", f"127.0.0.1:{documented + OFFSET}").replace(f"localhost:{documented}", f"localhost:{documented + OFFSET}")
     return text
 
 
@@ -71,6 +76,16 @@ def run(block: Block, port: int, folder: Path) -> None:
     assert done.returncode == 0, said
     assert done.stdout.strip(), said
     assert '{"error"' not in done.stdout, said
+
+
+ALONE = [block for page in PAGES for block in blocks(page) if block.tag == "alone"]
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("block", ALONE, ids=str)
+def test_a_command_that_needs_no_server(block: Block, tmp_path: Path) -> None:
+    run(block, 0, tmp_path)
 
 
 @pytest.mark.e2e

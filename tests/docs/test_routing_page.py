@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
 from ruamel.yaml import YAML
 
+from headway.cli.sr_test import test_command as command
 from headway.router.config.document.document import Document
+from headway.router.config.load import load_document
 from headway.router.config.rules.projections import projections
 from headway.router.config.rules.rule_tree import condition_references
 from headway.router.decisions.engine import compile_decisions
-from headway.router.policy.document import Policy
 from headway.router.signals.kind import Recipe
 from headway.router.signals.table import KIND_OF_TYPE
 from tests.docs.pages import ROOT, Block, blocks
 
 EXAMPLES = [block for block in blocks(ROOT / "docs/routing.md") if block.language == "yaml" and not block.tag]
+
+CONFIGURATIONS = [block for block in blocks(ROOT / "docs/routing.md") if block.tag == "config"]
+
+
+@pytest.mark.parametrize("block", CONFIGURATIONS, ids=str)
+def test_a_whole_configuration(block: Block) -> None:
+    load_document(block.text, {"THERE_KEY": "k", "ANTHROPIC_KEY": "k"})
 
 
 @pytest.mark.parametrize("block", EXAMPLES, ids=str)
@@ -30,9 +41,31 @@ def test_an_example_of_routing(block: Block) -> None:
             assert kind.compile(rules, recipe)
 
 
-def test_the_example_of_a_policy() -> None:
+CONFIG = """\
+version: v0.3
+providers:
+  defaults: {model: small}
+  models:
+    - {name: small, backend_refs: [{endpoint: "127.0.0.1:8000"}]}
+    - {name: large, backend_refs: [{endpoint: "127.0.0.1:8001"}]}
+routing:
+  modelCards: [{name: small}, {name: large}]
+  signals:
+    keywords: [{name: code_words, operator: OR, keywords: ["C++"]}]
+    role_bindings: [{name: admins, role: admin, subjects: [{kind: Group, name: platform}]}]
+  decisions:
+    - {name: code, rules: {type: keyword, name: code_words}, modelRefs: [{model: large}]}
+    - {name: admin_desk, rules: {type: authz, name: admin}, modelRefs: [{model: large}]}
+"""
+
+
+def test_the_example_of_a_policy(tmp_path: Path) -> None:
     (block,) = [block for block in blocks(ROOT / "docs/routing.md") if block.tag == "policy"]
-    assert len(Policy.model_validate(YAML(typ="safe").load(block.text)).cases) == 3
+    (tmp_path / "policy.yaml").write_text(block.text)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    found = CliRunner().invoke(command, [str(tmp_path / "policy.yaml")])
+    assert found.exit_code == 0, found.output
+    assert found.output.splitlines()[-1] == "3 of 3 as expected"
 
 
 def test_the_page_has_every_text_signal() -> None:

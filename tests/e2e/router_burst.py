@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 
 CHAT, MESSAGES, RESPONSES = "/v1/chat/completions", "/v1/messages", "/v1/responses"
-WORDS = "the quick brown fox jumps over a lazy dog and writes python code about taxes".split()
+WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "and", "writes", "python", "code", "about", "taxes"]
 BAD: tuple[bytes, ...] = (
     b"{",
     b"[]",

@@ -82,7 +82,7 @@ class RunningRouter:
 def free_offset() -> int:
     """One for which all three ports are free now."""
     while True:
-        offset = random.randrange(2000, 40000)
+        offset = random.randrange(1000, 15000)
         try:
             for port in (PUBLIC, MANAGEMENT, METRICS):
                 with socket.socket() as probe:

@@ -1,4 +1,5 @@
-"""`python -m tests.e2e.slow_backend FILE`: a chat backend that takes its time, so that it can be killed in the middle; its port is written to FILE."""
+"""`python -m tests.e2e.slow_backend FILE`: a chat backend that streams without end and otherwise never answers, so that it can be killed in the
+middle; its port is written to FILE."""
 
 from __future__ import annotations
 
@@ -6,17 +7,15 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.router.upstream.scripted_backend import Asked, ScriptedBackend, answers, chunk, streams
+from tests.router.upstream.scripted_backend import Asked, ScriptedBackend, chunk, never, streams
 
-WHOLE_SECONDS, EVENT_SECONDS = 0.5, 0.05
+EVENT_SECONDS = 0.05
 
 
 async def slow(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    if asked.body.get("stream"):
-        await streams(*(chunk(f"{number} ") for number in range(10_000)), pause=EVENT_SECONDS)(asked, writer)
-    else:
-        await asyncio.sleep(WHOLE_SECONDS)
-        await answers()(asked, writer)
+    if not asked.body.get("stream"):
+        await never(asked, writer)
+    await streams(*(chunk(f"{number} ") for number in range(10_000)), pause=EVENT_SECONDS)(asked, writer)
 
 
 async def main(file: Path) -> None:

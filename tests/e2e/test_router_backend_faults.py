@@ -74,21 +74,24 @@ def test_a_backend_killed_inside_a_stream_ends_it_with_an_error(tmp_path: Path) 
 
 
 def test_no_request_is_lost_with_a_backend_that_dies(tmp_path: Path) -> None:
-    with slow_process(tmp_path, "a") as (process, first), slow_process(tmp_path, "b") as (_, second):
-        with started_router(tmp_path / "r", document(m=([first, second], {}))) as router:
+    with (
+        slow_process(tmp_path, "a") as (process, first),
+        backend(answers()) as second,
+        started_router(tmp_path / "r", document(m=([first, second.endpoint], {}))) as router,
+    ):
 
-            async def work() -> list[httpx.Response]:
-                asking = asyncio.ensure_future(_posts(router, "m", 40))
-                while router.metric('llm_model_inflight_requests{model="m"}') < 40:
-                    await asyncio.sleep(0.02)
-                process.kill()
-                return [*await asking, *await _posts(router, "m", 10)]
+        async def work() -> list[httpx.Response]:
+            asking = asyncio.ensure_future(_posts(router, "m", 40))
+            while len(second.asked) < 20 or await asyncio.to_thread(router.metric, 'llm_model_inflight_requests{model="m"}') != 20:
+                await asyncio.sleep(0.05)
+            process.kill()
+            return [*await asking, *await _posts(router, "m", 10)]
 
-            found = asyncio.run(work())
-            assert [each.status_code for each in found] == [200] * 50
-            assert all(each.json()["choices"] for each in found)
-            lost = 'vsr_upstream_attempts_total{backend="m/b0",model="m",outcome="closed"}'
-            assert router.metric(lost) == 20
+        found = asyncio.run(work())
+        assert [each.status_code for each in found] == [200] * 50
+        assert all(each.json()["choices"] for each in found)
+        assert router.metric('vsr_upstream_attempts_total{backend="m/b0",model="m",outcome="closed"}') == 20
+        assert len(second.asked) == 50
 
 
 def test_a_stuck_backend_harms_nobody_else(tmp_path: Path) -> None:

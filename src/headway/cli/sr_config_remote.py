@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from headway.cli.sr_client import ManagementClient, management_options
+from headway.cli.sr_config_validate import from_json
 from headway.router.config.load import read_source
 from headway.router.config.normal_form import to_yaml
 
@@ -114,8 +115,7 @@ def _planned(client: ManagementClient, path: Path, mode: str) -> dict[str, Any]:
 
 def _show(plan: dict[str, Any]) -> None:
     for each in plan.get("diagnostics", ()):
-        line = f"line {each['line']}: " if each.get("line") else ""
-        click.echo(f"{each['severity']}: {line}{each['message']}" + (f". {each['fix']}" if each.get("fix") else ""), err=True)
+        click.echo(f"{each['severity']}: {from_json(each)}", err=True)
     if not plan.get("changed"):
         click.echo("Nothing changes.")
         return

@@ -32,15 +32,15 @@ def validate_command(
     source = read_source(path)
     if endpoint and not offline:
         answer = ManagementClient(endpoint, timeout, token_env).call("POST", "/api/v1/config/validate", {"yaml": source.text}).json()
-        told = [_from_json(each) for each in answer.get("diagnostics", ())]
+        told = [from_json(each) for each in answer.get("diagnostics", ())]
         _report(path, bool(answer.get("valid")), told, None, as_json)
         return
     examined = examine(source)
     _report(path, examined.valid, examined.diagnostics, examined.document, as_json)
 
 
-def _from_json(found: dict[str, Any]) -> Diagnostic:
-    """Its path is text already; it stands in the message."""
+def from_json(found: dict[str, Any]) -> Diagnostic:
+    """What a router tells; its path is text already and stands in the message."""
     where = f"{found['path']}: " if found.get("path") else ""
     return Diagnostic(found["reason"], where + found["message"], fix=found.get("fix"), line=found.get("line"), severity=found["severity"])
 

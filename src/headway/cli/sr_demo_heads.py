@@ -43,7 +43,7 @@ def _printed(result: Result) -> None:
 def fragment(place: Path) -> str:
     """The part of a configuration that binds every head."""
     lines = ["global:", "  model_catalog:", "    deployments:", "      demonstration:", "        provider: model_runtime", f"        artifact: {place}",
-             "    bindings:", "      embedding: {deployment: demonstration, contract: embedding.v1}"]  # fmt: skip
+             "        input: {overflow: window, max_tokens: 8192}", "    bindings:", "      embedding: {deployment: demonstration, contract: embedding.v1}"]  # fmt: skip
     for head in ("domain", "jailbreak", "fact_check", "user_feedback", "complexity", "modality", "preference"):
         lines.append(f"      {_CONSUMERS.get(head, head)}: {{deployment: demonstration, contract: label_distribution.v1, head: {head}}}")
     return "\n".join(lines) + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _PREVIEW = "/api/v1/routing/preview"
 _SHOWN_ERRORS = 5
+_REASON_OF_CODE: Mapping[str, str] = {"INVALID_ROUTING_MODEL": "model_not_available", "INVALID_INPUT": "invalid_request"}
+"""What the public address calls an error of the management address; other codes are the reasons in capitals."""
 
 
 @click.command("test")
@@ -27,9 +30,8 @@ _SHOWN_ERRORS = 5
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=30.0, show_default=True, help="Seconds to wait for an answer of --router.")
 @click.option("--token-env", default="VSR_MGMT_TOKEN", show_default=True, help="Variable that holds the management token of --router.")
 @click.option("--json", "as_json", is_flag=True, help="Print all verdicts as JSON.")
-@click.pass_context
 def test_command(
-    ctx: click.Context, policy: Path, config: Path | None, router: str | None, timeout: float, token_env: str, as_json: bool
+    policy: Path, config: Path | None, router: str | None, timeout: float, token_env: str, as_json: bool
 ) -> None:  # fmt: skip
     """Check that each prompt of POLICY is routed as it expects. Exits with 1 when one is not."""
     from headway.router.policy.document import read_policy
@@ -45,7 +47,8 @@ def test_command(
     else:
         for line in verdict_lines(verdicts):
             click.echo(line)
-    ctx.exit(1 if failed else 0)
+    if failed:
+        sys.exit(1)
 
 
 def _compiled(policy: Policy, path: Path, config: Path | None) -> Sequence[Verdict]:
@@ -80,7 +83,8 @@ def _preview(client: Any, case: Case) -> Mapping[str, Any]:
         return {**report, "error": "decision_unresolved"}
     if answer.is_error:
         found = report.get("error")
-        return {"error": str(found.get("code") if isinstance(found, dict) else answer.status_code).lower()}
+        code = str(found.get("code") if isinstance(found, dict) else answer.status_code)
+        return {"error": _REASON_OF_CODE.get(code, code.lower())}
     return report
 
 

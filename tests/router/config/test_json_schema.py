@@ -72,7 +72,7 @@ def test_sections() -> None:
 
 
 def test_what_is_not_there() -> None:
-    with pytest.raises(NotFoundError, match="global.nowhere"):
+    with pytest.raises(NotFoundError, match=r"global\.nowhere"):
         view("section", path="global.nowhere")
     with pytest.raises(NotFoundError, match="keyword"):
         view("surface", kind="signal", surface="smell")

@@ -117,6 +117,16 @@ def test_a_file_without_a_version_points_to_the_migration() -> None:
 
 
 @pytest.mark.parametrize(
+    ("version", "fix"),
+    [("v0.2", "vllm-sr config migrate"), (0.1, "vllm-sr config migrate"), ("v0.4", "install a newer one"), ("v1.0", "install a newer one"), ("latest", "Write version: v0.3")],
+)  # fmt: skip
+def test_a_file_of_another_version(version: object, fix: str) -> None:
+    (found,) = told(changed("version", to=version))
+    assert (found.reason, found.line) == ("version_unknown", 1)
+    assert fix in str(found)
+
+
+@pytest.mark.parametrize(
     ("data", "said"),
     [
         (changed("global", "model_catalog", "deployments", to={"d": {"provider": "candle", "artifact": "/a"}}), "removed model execution fields"),

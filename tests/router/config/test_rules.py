@@ -36,11 +36,11 @@ DEFECTS: dict[str, tuple[dict[str, Any], str, str]] = {
             "a": {"provider": "model_runtime", "artifact": "/a", "public_name": "judge"},
             "b": {"provider": "model_runtime", "artifact": "/b", "public_name": "judge"},
         }}}}, "name_ambiguous", "listeners[0].systemone.models[0]",
-    ),  # fmt: skip
+    ),
     "an empty API key": (changed("listeners", 0, "api_keys", to=[""]), "value_invalid", "listeners[0].api_keys[0]"),
     "a network that is none": (
         changed("listeners", 0, "identity", to={"trusted_peers": ["10.0.0.0/99"]}), "value_invalid", "listeners[0].identity.trusted_peers[0]",
-    ),  # fmt: skip
+    ),
     # providers and cards
     "two models of one name": (changed("providers", "models", 2, to={**base()["providers"]["models"][0]}), "name_repeated", "providers.models[2].name"),
     "two cards of one name": (changed("routing", "modelCards", 2, to={"name": "small"}), "name_repeated", "routing.modelCards[2].name"),
@@ -49,105 +49,105 @@ DEFECTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "a model without a backend": (changed(*MODEL, "backend_refs", to=[]), "backend_missing", "providers.models[0].backend_refs"),
     "an unknown provider": (
         changed(*MODEL, "backend_refs", 0, "provider", to="opnai"), "provider_unknown", "providers.models[0].backend_refs[0].provider",
-    ),  # fmt: skip
+    ),
     "a backend without an address": (changed(*MODEL, "backend_refs", to=[{"name": "x"}]), "address_missing", "providers.models[0].backend_refs[0]"),
     "a backend with two addresses": (
         changed(*MODEL, "backend_refs", 0, "base_url", to="http://h"), "value_invalid", "providers.models[0].backend_refs[0]",
-    ),  # fmt: skip
+    ),
     "an unknown family": (changed(*MODEL, "reasoning", to={"family": "qwen33"}), "family_unknown", "providers.models[0].reasoning.family"),
     "a catalogue": (changed(*MODEL, "catalog", to="openai/gpt-5"), "not_supported", "providers.models[0].catalog"),
     "a chat model with a deployment": (changed(*MODEL, "deployment", to="primary"), "model_incoherent", "providers.models[0].deployment"),
     "a native model of nobody": (
         changed("providers", "models", 2, to={"name": "n", "api_format": "systemone", "deployment": "nowhere"}),
         "deployment_unknown", "providers.models[2].deployment",
-    ),  # fmt: skip
+    ),
     # model references
     "an undeclared model": (changed("routing", "decisions", 0, "modelRefs", to=[{"model": "smal"}]), "model_undeclared", "routing.decisions[0].modelRefs[0].model"),
     "an undeclared LoRA": (
         changed("routing", "decisions", 0, "modelRefs", to=[{"model": "small", "lora_name": "small-lav"}]),
         "lora_undeclared", "routing.decisions[0].modelRefs[0].lora_name",
-    ),  # fmt: skip
+    ),
     "a native model for chats": (
         {**changed("routing", "decisions", 0, "modelRefs", to=[{"model": "n"}]), "providers": {"models": [
             {"name": "small", "backend_refs": [{"endpoint": "h:1"}]}, {"name": "large", "backend_refs": [{"endpoint": "h:1"}]},
             {"name": "n", "api_format": "systemone", "deployment": "primary"},
         ]}}, "model_wrong_api", "routing.decisions[0].modelRefs[0].model",
-    ),  # fmt: skip
+    ),
     "an effort while reasoning is off": (
         changed("routing", "decisions", 0, "modelRefs", to=[{"model": "large", "reasoning_effort": "high"}]),
         "reasoning_refused", "routing.decisions[0].modelRefs[0]",
-    ),  # fmt: skip
+    ),
     "a mode that the family lacks": (
         changed("routing", "decisions", 0, "modelRefs", to=[{"model": "large", "use_reasoning": True, "reasoning_mode": "adaptive"}]),
         "reasoning_refused", "routing.decisions[0].modelRefs[0]",
-    ),  # fmt: skip
+    ),
     "a mode without a family": (
         changed("routing", "decisions", 0, "modelRefs", to=[{"model": "small", "use_reasoning": True, "reasoning_mode": "enabled"}]),
         "reasoning_refused", "routing.decisions[0].modelRefs[0]",
-    ),  # fmt: skip
+    ),
     # conditions
     "an undeclared signal": (changed(*RULES, to=leaf(type="keyword", name="word")), "signal_undeclared", "routing.decisions[0].rules.conditions[0].name"),
     "an undeclared projection": (changed(*RULES, to=leaf(type="projection", name="x")), "signal_undeclared", "routing.decisions[0].rules.conditions[0].name"),
     "a choice without a label": (changed(*RULES, to=leaf(type="systemone", name="topic")), "label_undeclared", "routing.decisions[0].rules.conditions[0].label"),
     "a choice with another label": (
         changed(*RULES, to=leaf(type="systemone", name="topic", label="lav")), "label_undeclared", "routing.decisions[0].rules.conditions[0].label",
-    ),  # fmt: skip
+    ),
     "a noul with a label": (changed(*RULES, to=leaf(type="systemone", name="harm", label="yes")), "label_refused", "routing.decisions[0].rules.conditions[0].label"),
     # questions
     "an unknown deployment asked": (
         changed(*SIGNALS, "systemone", 0, "deployment", to="primar"), "deployment_unknown", "routing.signals.systemone[0].deployment",
-    ),  # fmt: skip
+    ),
     "an unknown decision model": (
         changed("global", "model_catalog", "system", to={"decision_model": {"deployment": "primar"}}),
         "deployment_unknown", "global.model_catalog.system.decision_model.deployment",
-    ),  # fmt: skip
+    ),
     "a name that is a set's answer": (
         changed(*SIGNALS, "systemone", to=[
             question(question={"type": "set", "instructions": "?", "labels": [{"key": "a"}]}),
             {"name": "q.a", "question": {"type": "noul", "instructions": "?"}},
             *base()["routing"]["signals"]["systemone"],
         ]), "name_ambiguous", "routing.signals.systemone[1].name",
-    ),  # fmt: skip
+    ),
     # algorithms
     "a foreign block": (
         changed("routing", "decisions", 0, "algorithm", to={"type": "static", "hybrid": {"cost_weight": 0.5}}),
         "algorithm_block", "routing.decisions[0].algorithm.hybrid",
-    ),  # fmt: skip
+    ),
     "no percentile": (
         changed("routing", "decisions", 0, "algorithm", to={"type": "latency_aware", "latency_aware": {}}),
         "percentile_missing", "routing.decisions[0].algorithm.latency_aware",
-    ),  # fmt: skip
+    ),
     "weights that are all zero": (
         changed("routing", "decisions", 0, "algorithm", to={
             "type": "hybrid", "hybrid": {"experience_weight": 0.0, "router_dc_weight": 0.0, "automix_weight": 0.0, "cost_weight": 0.0},
         }), "weights_zero", "routing.decisions[0].algorithm.hybrid",
-    ),  # fmt: skip
+    ),
     "too few candidates": (
         changed("routing", "decisions", 0, "algorithm", to={"type": "static", "minimum_candidates": 3}),
         "candidates_missing", "routing.decisions[0].algorithm.minimum_candidates",
-    ),  # fmt: skip
+    ),
     "a chooser with a stranger": (
         changed("routing", "decisions", 0, "algorithm", to={"type": "decision", "decision": {"instructions": "?", "candidates": {"smal": "x"}}}),
         "model_undeclared", "routing.decisions[0].algorithm.decision.candidates.smal",
-    ),  # fmt: skip
+    ),
     # deployments and bindings
     "an unknown service": (changed(*DEPLOYMENTS, to={"d": {"provider": "http", "external_model": "x"}}), "external_unknown", "global.model_catalog.deployments.d.external_model"),
     "an unknown consumer": (
         changed(*BINDINGS, to={"promt_guard": {"deployment": "primary", "contract": "label_distribution.v1"}}),
         "consumer_unknown", "global.model_catalog.bindings.promt_guard",
-    ),  # fmt: skip
+    ),
     "another contract": (
         changed(*BINDINGS, to={"prompt_guard": {"deployment": "primary", "contract": "token_spans.v1"}}),
         "contract_unfit", "global.model_catalog.bindings.prompt_guard.contract",
-    ),  # fmt: skip
+    ),
     "a binding to nobody": (
         changed(*BINDINGS, to={"prompt_guard": {"deployment": "x", "contract": "label_distribution.v1"}}),
         "deployment_unknown", "global.model_catalog.bindings.prompt_guard.deployment",
-    ),  # fmt: skip
+    ),
     "a binding for a rule that is not there": (
         changed("routing", "model_bindings", to={"classifier.c": {"deployment": "primary", "contract": "label_scores.v1"}}),
         "consumer_unknown", 'routing.model_bindings["classifier.c"]',
-    ),  # fmt: skip
+    ),
     "admission of nobody": (changed("global", "model_catalog", "admission", to={"x": {}}), "deployment_unknown", "global.model_catalog.admission.x"),
     # recipes
     "a reserved recipe": (changed("recipes", to=[{"name": "@global", "routing": {}}]), "name_reserved", "recipes[0].name"),
@@ -155,38 +155,38 @@ DEFECTS: dict[str, tuple[dict[str, Any], str, str]] = {
     "an entrypoint to nowhere": (changed("entrypoints", to=[{"model_names": ["x"], "recipe": "y"}]), "recipe_undeclared", "entrypoints[0].recipe"),
     "an entrypoint with a model's name": (
         changed("entrypoints", to=[{"model_names": ["small"], "recipe": "default"}]), "name_ambiguous", "entrypoints[0].model_names[0]",
-    ),  # fmt: skip
+    ),
     "a name that leads to two recipes": (
         changed("entrypoints", to=[{"model_names": ["x"], "recipe": "default"}] * 2), "name_repeated", "entrypoints[1].model_names[0]",
-    ),  # fmt: skip
+    ),
     # projections
     "a mapping of nothing": (
         changed("routing", "projections", to={"mappings": [{"name": "m", "source": "s", "outputs": [{"name": "o", "lt": 1.0}]}]}),
         "score_undeclared", "routing.projections.mappings[0].source",
-    ),  # fmt: skip
+    ),
     "a score of nothing": (
         changed("routing", "projections", to={"scores": [{"name": "s", "inputs": [{"type": "keyword", "name": "word", "weight": 1.0}]}]}),
         "signal_undeclared", "routing.projections.scores[0].inputs[0].name",
-    ),  # fmt: skip
+    ),
     "scores in a circle": (
         changed("routing", "projections", to={"scores": [
             {"name": "a", "inputs": [{"type": "projection", "name": "b", "weight": 1.0, "value_source": "raw"}]},
             {"name": "b", "inputs": [{"type": "projection", "name": "a", "weight": 1.0, "value_source": "raw"}]},
         ]}), "score_cycle", "routing.projections.scores",
-    ),  # fmt: skip
+    ),
     "a partition of a stranger": (
         changed("routing", "projections", to={"partitions": [{"name": "p", "semantics": "exclusive", "members": ["x"], "default": "x"}]}),
         "signal_undeclared", "routing.projections.partitions[0].members[0]",
-    ),  # fmt: skip
+    ),
     # what decisions do
     "a plugin twice": (
         changed("routing", "decisions", 0, "plugins", to=[{"type": "fast_response", "configuration": {"message": "a"}}] * 2),
         "plugin_repeated", "routing.decisions[0].plugins[1]",
-    ),  # fmt: skip
+    ),
     "a plugin with a stranger's key": (
         changed("routing", "decisions", 0, "plugins", to=[{"type": "fast_response", "configuration": {"message": "a", "mesage": "b"}}]),
         "unknown_key", "routing.decisions[0].plugins[0].configuration.mesage",
-    ),  # fmt: skip
+    ),
     "two decisions of one name": (changed("routing", "decisions", 1, to=base()["routing"]["decisions"][0]), "name_repeated", "routing.decisions[1].name"),
     "a hand-off without a guard": (changed("routing", "decisions", 0, "action", to={"type": "route", "destination": "x"}), "action_unguarded", "routing.decisions[0].action"),
     "many annotations": (changed("routing", "decisions", 0, "annotations", to={str(n): n for n in range(33)}), "annotations_too_large", "routing.decisions[0].annotations"),

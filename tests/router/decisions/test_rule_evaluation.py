@@ -188,6 +188,19 @@ def test_predicates_read_the_raw_value() -> None:
         assert node.confidence == (1.0 if wanted else None)
 
 
+@pytest.mark.parametrize(
+    ("truth", "value", "wanted"),
+    [(Truth.TRUE, 3.0, True), (Truth.FALSE, 3.0, True), (Truth.TRUE, 1.0, False), (Truth.TRUE, None, False), (Truth.UNKNOWN, None, False)],
+)
+def test_predicates_on_any_signal(truth: Truth, value: float | None, wanted: bool) -> None:
+    """A signal that measures nothing is 1 when it matches and 0 when not."""
+    rules = RuleNode.model_validate(leaf("size", "structure", predicate={"gte": 2}))
+    seen = Observation("structure", "size", truth, value=value, reason="structure_evaluation_failed" if truth is Truth.UNKNOWN else None)
+    assert compile_rules(rules, Leaves(SCALES))(Observations([seen])).truth is Truth.of(wanted)
+    some = RuleNode.model_validate(leaf("size", "structure", predicate={"gte": 1}))
+    assert compile_rules(some, Leaves(SCALES))(Observations([Observation("structure", "size", Truth.TRUE)])).truth is Truth.TRUE
+
+
 def test_a_policy_of_the_signal_holds_for_every_label() -> None:
     """Content that was not read matches, whatever label a condition names."""
     rules = RuleNode.model_validate(leaf("topic", "systemone", label="code", predicate={"gte": 0.9}))

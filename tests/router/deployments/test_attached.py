@@ -12,11 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headway.errors import ConfigError
 from headway.router.deployments.calls import Answered, Distribution, FoundSpan, Unanswered
 from headway.router.deployments.deployments import RuntimeDeployments
+from headway.router.deployments.runtime_environment import RuntimeEnvironment
+from headway.router.deployments.runtimes import Runtimes
 from headway.router.deployments.worker import MAX_IN_FLIGHT
+from headway.router.metrics.registry import RouterMetrics
 from tests.router.deployments.fake_runtime import answer_questions, fake_runtime, never, noul_card
-from tests.router.deployments.setups import NOUL, QUICK, attached, deployed, metrics, soon, until
+from tests.router.deployments.setups import NOUL, QUICK, attached, deployed, document, metrics, soon, until
 
 
 @contextlib.contextmanager
@@ -345,7 +349,8 @@ def test_distributions_that_cannot_be_are_no_answers(change: Change) -> None:
 def test_vectors_and_what_they_are_stored_under() -> None:
     async def embedded(body: Any) -> Any:
         assert body["encoding_format"] == "base64"
-        data = [{"index": i, "embedding": base64.b64encode(np.array([i, 0.5], "<f4").tobytes()).decode()} for i, _ in enumerate(body["input"])]
+        usage = {"truncated": "long" in body["input"]}
+        data = [{"index": i, "input": usage, "embedding": base64.b64encode(np.array([i, 0.5], "<f4").tobytes()).decode()} for i, _ in enumerate(body["input"])]
         meta = {"representation": {"model_sha256": "a" * 64, "layer": 6, "dimension": 2, "normalized": True}}
         return {"object": "list", "data": data, "meta": meta}
 
@@ -354,8 +359,13 @@ def test_vectors_and_what_they_are_stored_under() -> None:
             runtime.script["/v1/embeddings"] = embedded
             with asking(found) as calls:
                 answer = await calls.embed("tasks", ["a", {"image": "data:image/png;base64,AA=="}, "b", "c"])
+                cut = await calls.embed("tasks", ["long"])
+            assert not cut.read_all
             assert answer.value == [[0.0, 0.5], [1.0, 0.5], [2.0, 0.5], [0.0, 0.5]]  # two calls: three inputs at most
-            assert answer.representation == found.representation("tasks") == f"{'a' * 64}/layer-6/2"
+            card = found.card("tasks")
+            assert card is not None
+            assert answer.representation == card.representation == f"{'a' * 64}/layer-6/2"
+            assert answer.read_all
             assert runtime.posts[0][1]["input"][1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
 
     asyncio.run(run())
@@ -372,5 +382,20 @@ def test_relevance_of_documents() -> None:
             with asking(found) as calls:
                 answers = await calls.rerank("tasks", "q", ["abc", "a"])
             assert [answer.value for answer in answers] == [0.25, 0.5]
+
+    asyncio.run(run())
+
+
+def test_when_one_replica_cannot_be_made_none_is_left_behind() -> None:
+    async def run() -> None:
+        async with fake_runtime() as runtime:
+            runtimes = Runtimes(RouterMetrics(), RuntimeEnvironment(), QUICK)
+            replicas = [{"endpoint": runtime.endpoint}, {"endpoint": "http://user:secret@host:1"}]
+            found = RuntimeDeployments(document({"judge": {"provider": "model_runtime", "replicas": replicas}}), runtimes, {})
+            with pytest.raises(ConfigError, match="endpoint must be"):
+                found.start(["judge"])
+            assert runtimes._workers == {}
+            await found.close()
+            await runtimes.close()
 
     asyncio.run(run())

@@ -6,10 +6,12 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import stat
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -19,6 +21,7 @@ from typing import Any
 import pytest
 
 from headway.errors import ConfigError
+from headway.router.deployments.calls import Unanswered
 from headway.router.deployments.deployments import ModelNotReadyError, RuntimeDeployments
 from headway.router.deployments.runtime_environment import RuntimeEnvironment
 from headway.router.deployments.runtimes import Runtimes
@@ -57,9 +60,6 @@ class Stage:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    import shutil
-    import tempfile
-
     path = Path(tempfile.mkdtemp(prefix="hw"))  # short: sockets lie in it
     yield path
     shutil.rmtree(path)
@@ -254,13 +254,21 @@ def test_a_stale_socket_is_removed_and_anything_else_is_refused(folder: Path) ->
             await found.wait()
             assert (await ask(found)).value["noul"] == 0.5
             await found.close()
+            with socket.socket(socket.AF_UNIX) as listening:  # another router's worker
+                listening.bind(str(path))
+                listening.listen()
+                found = stage.deployments()
+                with pytest.raises(ModelNotReadyError, match="another worker listens on"):
+                    await found.wait()
+                await found.close()
+                assert path.is_socket()
+            path.unlink(missing_ok=True)
             path.write_text("a letter")
             found = stage.deployments()
             with pytest.raises(ModelNotReadyError, match="in the way of a worker's socket"):
                 await found.wait()
+            await found.close()
             assert path.read_text() == "a letter"
-            await stage.runtimes.close()
-            path.unlink(missing_ok=True)
 
     asyncio.run(run())
 
@@ -369,5 +377,101 @@ def test_what_metrics_tell_during_and_after_a_reload(folder: Path) -> None:
             await first.close()
             assert b'deployment="judge"' not in b"".join(line for line in stage.metrics.text().splitlines() if b"_ready{" in line)
             assert worker.state.state == "stopped"
+
+    asyncio.run(run())
+
+
+def test_a_configuration_that_comes_back_waits_for_its_old_worker_to_end(folder: Path) -> None:
+    async def run() -> None:
+        async with stage_in(folder, "deaf", grace=0.3) as stage:
+            first = stage.deployments()
+            await first.wait()
+            closing = asyncio.create_task(first.close())
+            await asyncio.sleep(0.05)
+            stage.mode("ready")
+            again = stage.deployments()
+            await again.wait()
+            await closing
+            assert (await ask(again)).value["noul"] == 0.5
+            assert len(stage.starts) == 2
+            assert stage.metrics.value("vsr_model_runtime_replica_ready", "judge", again.pools[0].workers[0].id) == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.long
+def test_replicas_die_in_turn_under_load_and_no_question_is_lost(folder: Path) -> None:
+    async def run() -> None:
+        async with stage_in(folder) as stage:
+            replicas = [{"device": "cpu"}] * 2
+            found = stage.deployments({"judge": {"provider": "model_runtime", "artifact": "/models/judge", "replicas": replicas}})
+            await found.wait()
+            [pool] = found.pools
+            descriptors = len(os.listdir("/proc/self/fd"))
+            answers: list[Any] = []
+            stop = asyncio.Event()
+
+            async def client() -> None:
+                while not stop.is_set():
+                    answers.append(await ask(found))
+
+            clients = [asyncio.create_task(client()) for _ in range(8)]
+            for turn in range(8):
+                pid = pool.workers[turn % 2].pid
+                assert pid is not None
+                os.killpg(pid, signal.SIGKILL)
+                await until(lambda: pool.state.state != "ready")
+                await until(lambda: pool.state.state == "ready")
+                await asyncio.sleep(0.1)
+            stop.set()
+            await asyncio.gather(*clients)
+            assert len(answers) > 500
+            assert [answer for answer in answers if isinstance(answer, Unanswered)] == []
+            assert sum(worker.restarts for worker in pool.workers) == 8
+            await until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors + 16)  # connections that are kept alive
+
+    asyncio.run(run())
+
+
+@pytest.mark.long
+def test_reloads_under_load_lose_no_question(folder: Path) -> None:
+    async def run() -> None:
+        async with stage_in(folder) as stage:
+            current = stage.deployments()
+            await current.wait()
+            lost: list[Any] = []
+            asked = 0
+            uses: dict[int, int] = {}
+            stop = asyncio.Event()
+
+            async def client() -> None:
+                nonlocal asked
+                while not stop.is_set():
+                    mine = current
+                    uses[id(mine)] = uses.get(id(mine), 0) + 1
+                    answer = await ask(mine)
+                    uses[id(mine)] -= 1
+                    asked += 1
+                    if isinstance(answer, Unanswered):
+                        lost.append(answer)
+
+            clients = [asyncio.create_task(client()) for _ in range(4)]
+            for turn in range(12):
+                stage.mode("failed" if turn % 4 == 3 else "ready")
+                offered = stage.deployments({"judge": {**MODEL, "max_num_seqs": 2 + turn % 5}})
+                try:
+                    await offered.wait()
+                except ModelNotReadyError:
+                    await offered.close()
+                    continue
+                before, current = current, offered
+                await until(lambda before=before: not uses.get(id(before)))  # type: ignore[misc]
+                await before.close()
+            stop.set()
+            await asyncio.gather(*clients)
+            assert lost == []
+            assert asked > 200
+            await current.close()
+            assert list(stage.runtimes_folder.iterdir()) == []
 
     asyncio.run(run())

@@ -87,6 +87,9 @@ def test_a_set_of_nouls_needs_them_all() -> None:
     [found] = body.answers({"answers": {"q0n0": {"noul": 0.9}, "q0n1": {"noul": 0.2}}}, 0.0)
     assert isinstance(found, Answered)
     assert found.value == {"type": "set", "probabilities": {"x": 0.9, "y": 0.2}, "selected": ["x"]}
+    [strict] = QuestionBody([Asked({**SET, "threshold": 0.95}, "a")], card).answers({"answers": {"q0n0": {"noul": 0.9}, "q0n1": {"noul": 0.2}}}, 0.0)
+    assert isinstance(strict, Answered)
+    assert strict.value["selected"] == []
 
 
 def test_keys_of_options() -> None:

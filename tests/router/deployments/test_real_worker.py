@@ -21,6 +21,7 @@ from headway.router.metrics.registry import RouterMetrics
 from headway.runtime.readers.decision2.family import Decision2Family
 from headway.runtime.tasks.family import TaskHeads
 from tests.router.deployments.setups import QUICK, document, soon, until
+from tests.runtime.worker_process import worker_process
 
 TEXT = "The parcel never arrived and nobody answers."
 NOUL = {"type": "noul", "instructions": "Is it urgent?"}
@@ -123,5 +124,44 @@ def test_a_package_that_no_family_knows_ends_the_wait_with_its_reason(folder: Pa
         finally:
             await found.close()
             await runtimes.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.long
+@pytest.mark.e2e
+def test_two_routers_on_one_runtime_that_is_killed_and_comes_back(folder: Path, packages: dict[str, str]) -> None:
+    address = str(folder / "shared.sock")
+    words = (packages["judge"], "--served-model-name", "judge", "--uds", address, "--threads", "1")
+
+    async def ask(found: RuntimeDeployments, state: str) -> object:
+        calls = found.open(soon(30)).join()
+        try:
+            return await calls.decide("judge", NOUL, state)
+        finally:
+            calls.leave()
+
+    async def run() -> None:
+        routers = [_runtimes(folder) for _ in range(2)]
+        given = document({"judge": {"provider": "model_runtime", "endpoint": f"unix://{address}"}})
+        both = [RuntimeDeployments(given, runtimes, {}) for runtimes in routers]
+        try:
+            for found in both:
+                found.start(["judge"])
+                await found.wait()  # nobody waits for an attached runtime
+                assert await ask(found, "early") == Unanswered("unavailable")
+            for turn in ("first", "second"):
+                with worker_process(folder, *words) as worker:
+                    await until(lambda: all(found.pools[0].ready for found in both), 60)
+                    answers = await asyncio.gather(*(ask(found, f"{turn} {number}") for number in range(8) for found in both))
+                    assert all(isinstance(answer, Answered) for answer in answers)
+                    worker.end(signal.SIGKILL)
+                    await until(lambda: not any(found.pools[0].ready for found in both))
+                    assert [await ask(found, turn) for found in both] == [Unanswered("unavailable")] * 2
+                    assert Path(address).is_socket()  # left behind; the next one takes its place
+        finally:
+            for found, runtimes in zip(both, routers, strict=True):
+                await found.close()
+                await runtimes.close()
 
     asyncio.run(run())

@@ -109,6 +109,7 @@ class LiveFront:
             deployments=deployments,
             services=self.services,
             front=compile_front(document, self._environment),
+            version=number,
         )
 
     def _compiled(self, recipe: Recipe) -> CompiledRecipe:

@@ -27,6 +27,7 @@ def test_an_answer_passes_through_byte_for_byte_with_the_headers_of_routing(tmp_
             assert answer.headers["x-vsr-schema-version"] == "2"
             assert answer.headers["x-vsr-selected-model"] == "m"
             assert answer.headers["x-vsr-response-path"] == "upstream"
+            assert answer.headers["x-request-id"] == backend.asked[0].headers["x-request-id"]
             assert "x-vsr-trace" not in answer.headers
             assert "access-control-allow-origin" not in answer.headers
             assert front.counted("llm_model_requests", "m") == 1

@@ -41,7 +41,7 @@ def test_a_body_is_passed_on_as_it_came_but_for_the_name(tmp_path: Path, path: s
             assert answer.status_code == 200
             assert answer.json()["answers"]["urgent"]["noul"] == 0.75
             assert answer.json()["model"] == "acme/judge"
-            assert answer.headers["x-request-id"] == "r1"
+            assert answer.headers["x-request-id"] == answer.headers["x-typesafe-request-id"] == "r1"
             assert "forward" in answer.headers["server-timing"]
             [(asked, body)] = runtime.posts
             assert asked == path
@@ -64,9 +64,13 @@ def test_grants_say_who_may_ask_whom(tmp_path: Path) -> None:
 
             assert (await post("acme/judge", "ka")).status_code == 200
             assert (await post(None, "ka")).status_code == 200  # the only one
+            assert (await post("jev-latest", "ka")).json()["model"] == "acme/judge"  # what clients send by default
+            assert (await post("jev-latest", "kb")).status_code == 404
             unknown = await post("judge", "ka")  # the deployment's own name is private
             assert (unknown.status_code, unknown.json()["error"]["reason"]) == (404, "model_not_found")
             assert unknown.json()["detail"]["error_type"] == "api_usage_error"
+            for wrong_model in (3, {}, []):
+                assert (await post(wrong_model, "ka")).status_code == 400  # type: ignore[arg-type]
             assert (await post("acme/judge", "kb")).status_code == 404
             wrong = await post("acme/judge", "kc")
             assert (wrong.status_code, wrong.json()["detail"]["error_type"]) == (401, "authentication_error")
@@ -159,12 +163,14 @@ def test_answers_beyond_four_mebibytes_are_not_read(tmp_path: Path) -> None:
     run(work)
 
 
-def test_bodies_beyond_48_mebibytes_are_refused(tmp_path: Path) -> None:
+def test_bodies_beyond_48_mebibytes_are_refused_before_they_come(tmp_path: Path) -> None:
     async def work() -> None:
         async with fake_runtime(noul_card("judge")) as runtime, front(tmp_path, runtime.endpoint) as live:
-            await ready(live)
-            answer = await live.http.post("/v1/systemone", content=b"{" + b" " * (48 << 20) + b"}", headers={"content-type": "application/json"})
-            assert (answer.status_code, answer.json()["error"]["reason"]) == (413, "body_too_large")
+            reader, writer = await asyncio.open_connection("127.0.0.1", live.port)
+            head = f"POST /v1/systemone HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: {(48 << 20) + 1}\r\n\r\n"
+            writer.write(head.encode())
+            assert (await reader.readline()).split()[1] == b"413"
+            writer.close()
 
     run(work)
 
@@ -180,5 +186,17 @@ def test_a_client_that_leaves_takes_its_call_along(tmp_path: Path) -> None:
             [pool] = live.generations.current.deployments.pools  # type: ignore[attr-defined]
             await until(lambda: pool.workers[0].in_flight == 0)
             assert live.counted("vsr_model_runtime_requests", "judge", "cancelled") == 1
+
+    run(work)
+
+
+@pytest.mark.parametrize(("path", "status"), [("/v1/systemone", 422), ("/v1/decisions", 400)])
+def test_a_body_that_cannot_be_read_is_told_in_both_forms(tmp_path: Path, path: str, status: int) -> None:
+    async def work() -> None:
+        async with fake_runtime(noul_card("judge")) as runtime, front(tmp_path, runtime.endpoint) as live:
+            answer = await live.http.post(path, content=b"{", headers={"content-type": "application/json"})
+            assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["reason"]) == (status, status, "body_invalid")
+            assert answer.json()["detail"][0]["loc"] == ["body"]
+            assert runtime.posts == []
 
     run(work)

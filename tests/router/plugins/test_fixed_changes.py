@@ -179,5 +179,5 @@ def test_backends_without_markers(tmp_path: Path) -> None:
 def test_a_plugin_that_stands_there_twice_or_is_wrong_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="twice"):
         Rig(tmp_path, ("fast_response", {"message": "a"}), ("fast_response", {"message": "b"}))
-    with pytest.raises(ConfigError, match="configuration.message"):
+    with pytest.raises(ConfigError, match=r"configuration\.message"):
         Rig(tmp_path, ("fast_response", {}))

@@ -134,7 +134,8 @@ def test_warnings_in_the_body(tmp_path: Path) -> None:
     streamed, _ = hallucination(tmp_path, {**GROUNDED, "stream": True}, UNSUPPORTED, hallucination_action="body")
     assert streamed.text.startswith(ANSWER + "\n\nNote: parts")
     finishes = [chunk["choices"][0]["finish_reason"] for chunk in streamed.chunks if chunk["choices"]]
-    assert finishes[-1] == "stop" and set(finishes[:-1]) == {None}
+    assert finishes[-1] == "stop"
+    assert set(finishes[:-1]) == {None}
 
 
 def test_facts_without_any_source(tmp_path: Path) -> None:

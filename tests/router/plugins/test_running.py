@@ -57,7 +57,8 @@ def test_a_defect_is_counted_and_skipped_and_its_text_is_not_logged(tmp_path: Pa
     assert told.text == "answer 1"
     assert notes == ["before a", "before b", "after b", "after a"]
     assert rig.services.metrics.value("llm_plugin_execution_errors", "a") == 1
-    assert "ValueError" in caplog.text and "secret" not in caplog.text
+    assert "ValueError" in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_a_guard_with_a_defect_ends_the_request(tmp_path: Path) -> None:

@@ -144,12 +144,14 @@ def test_what_is_lost_is_told(tmp_path: Path) -> None:
         async with ScriptedBackend([answers(completion({"content": "x"}, "stop"))]) as backend, LiveFront(backend, tmp_path) as front:
             body = {
                 "model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}],
-                "thinking": {"type": "enabled", "budget_tokens": 2000}, "container": "c",
+                "thinking": {"type": "enabled", "budget_tokens": 2000}, "container": "c", "a\r\nx-evil: 1,;\u00e9": 1,
             }  # fmt: skip
             answer = await front.http.post("/v1/messages", json=body)
             assert answer.headers["x-vsr-client-protocol"] == "anthropic"
             warnings = answer.headers["x-vsr-protocol-warnings"].split(",")
-            assert warnings == ["info;dropped;cache_control", "info;approximated;thinking.budget_tokens", "warning;dropped;container"]
+            assert warnings[:3] == ["info;dropped;cache_control", "info;approximated;thinking.budget_tokens", "warning;dropped;container"]
+            assert warnings[3:] == ["warning;dropped;a__x-evil__1___"]
+            assert "x-evil" not in answer.headers
             assert backend.asked[0].body["reasoning_effort"] == "low"
             assert front.counted("llm_translation_lossy", "anthropic") == 1
 

@@ -14,6 +14,7 @@ from headway.router.observation import Observation
 from headway.router.request.context import RequestContext
 from headway.router.request.deadline import Deadline
 from headway.router.request.identity import Identity
+from headway.router.selection.hand_off import HandOff
 from headway.router.selection.selector import DecisionSelector
 from headway.router.selection.table import compile_selector
 from headway.router.signals.kind import Recipe
@@ -57,7 +58,7 @@ class Chooser:
         names = dict.fromkeys(ref["model"] for ref in refs)
         prices = parts.pop("prices", {})
         models = [{"name": name, **({"pricing": prices[name]} if name in prices else {})} for name in names]
-        decision = {"name": "d", "modelRefs": refs, **({"algorithm": algorithm} if algorithm else {})}
+        decision = {"name": "d", "modelRefs": refs, **({"algorithm": algorithm} if algorithm else {}), **parts.pop("decision", {})}
         catalog = {"model_catalog": BINDING} | parts.pop("global_", {})
         whole = {"version": "v0.3", "providers": {"models": models}, "routing": {"decisions": [decision], **parts}, "global": catalog}
         self.document = Document.model_validate(whole)
@@ -65,7 +66,7 @@ class Chooser:
         self.services = Services(Path("/nonexistent"))
         self.calls = calls or ScriptedCalls()
         recipe = Recipe(self.document, self.document.routing)
-        self.selector: DecisionSelector = compile_selector((self.document.routing.decisions or [])[0], recipe, self.services)
+        self.selector: DecisionSelector | HandOff = compile_selector((self.document.routing.decisions or [])[0], recipe, self.services)
 
     def context(self, text: str = "hi", observations: tuple[Observation, ...] = (), **body: Any) -> RequestContext:
         generation = cast(Generation, SimpleNamespace(services=self.services, deployments=self.calls))

@@ -210,6 +210,17 @@ def test_a_cascade_begins_with_the_least(order: str, expected: tuple[str, ...]) 
     assert (found.order, found.status) == (expected, "execution_required")
 
 
+def test_two_loras_of_one_model_are_two_candidates() -> None:
+    cards = [{"name": "a", "loras": [{"name": "law", "description": "law"}, {"name": "med", "description": "medicine"}]}]
+    refs = [{"model": "a", "lora_name": "law", "weight": 0.1}, {"model": "a", "lora_name": "med", "weight": 0.9}, {"model": "a"}]
+    found = select(Chooser(refs, modelCards=cards))
+    assert (found.model, found.lora, found.order) == ("a", "med", ("med", "law", "a"))
+    answer = {"type": "choice", "choice": "law", "probabilities": {"law": 0.7, "med": 0.2, "a": 0.1}}
+    chooser = Chooser(refs, {"type": "decision", "decision": {"instructions": "Which?"}}, ScriptedCalls(answer=answer), modelCards=cards)
+    assert select(chooser).lora == "law"
+    assert [each["key"] for each in chooser.calls.asked[0][1]["choices"]] == ["law", "med", "a"]
+
+
 # -- which candidates may answer
 
 LIMITS = [
@@ -248,6 +259,14 @@ def test_candidates_that_declare_too_little_are_left_out() -> None:
 
 
 # -- defects and settings
+
+
+def test_a_hand_off_goes_to_its_destination_and_to_nothing_unknown() -> None:
+    found = select(Chooser(AB, decision={"action": {"type": "route", "destination": "b"}}))
+    assert (found.model, found.method) == ("b", "action")
+    with pytest.raises(ConfigError, match='hands requests off to "elsewhere"'):
+        Chooser(AB, decision={"action": {"type": "route", "destination": "elsewhere"}})
+
 
 
 def test_a_defect_of_an_algorithm_costs_the_choice_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,17 +97,21 @@ def test_what_counts_as_use() -> None:
     nested = {"operator": "AND", "conditions": [{"operator": "NOT", "conditions": [{"type": "keyword", "name": "b"}]}]}
     score = {"name": "s", "inputs": [{"type": "keyword", "name": "c", "weight": 1}]}
     hard = {"candidates": ["prove it"]}
-    composer = {"operator": "AND", "conditions": [{"type": "keyword", "name": "d"}]}
+    composer, other = ({"operator": "AND", "conditions": [{"type": "keyword", "name": name}]} for name in "de")
     found = used(
         {
-            "signals": {**keywords, "complexity": [{"name": "level", "hard": hard, "easy": hard, "composer": composer}]},
+            "signals": {**keywords, "complexity": [{"name": "level", "hard": hard, "easy": hard, "composer": composer}, {"name": "other", "hard": hard, "easy": hard, "composer": other}]},
             "projections": {"scores": [score]},
-            "decisions": [{"name": "one", "rules": leaf}, {"name": "two", "rules": nested}, {"name": "all"}],
+            "decisions": [
+                {"name": "one", "rules": leaf},
+                {"name": "two", "rules": nested},
+                {"name": "three", "rules": {"type": "complexity", "name": "level:hard"}},
+                {"name": "all"},
+            ],
         }
     )
-    assert {name for type, name in found if type == "keyword"} >= {"a", "b", "c"}
-    assert ("keyword", "g") not in found
-    assert ("complexity", "level") not in found
+    assert {name for type, name in found if type == "keyword"} == {"a", "b", "c", "d"}
+    assert {name for type, name in found if type == "complexity"} == {"level"}
     partition = {"name": "p", "semantics": "exclusive", "members": ["law", "math"], "default": "law"}
     assert used({**DOMAINS, "projections": {"partitions": [partition]}}) == {("domain", "law"), ("domain", "math")}
     questions = [{"name": "topic", "question": {"type": "choice", "instructions": "?", "choices": [{"key": "a"}, {"key": "b"}]}}]
@@ -144,6 +148,7 @@ async def sleeps(rules: Sequence[Any], view: RequestView, calls: Any) -> Sequenc
     return []
 
 
+@pytest.mark.timeout(30)
 @pytest.mark.parametrize(("ask", "reason"), [(raises, "domain_evaluation_failed"), (sleeps, "domain_timeout")])
 def test_a_signal_that_fails_or_hangs_costs_only_its_own_rules(ask: Ask, reason: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(extraction, "_GRACE", 0.01)

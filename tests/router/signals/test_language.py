@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from headway.artifacts.cache_folders import headway_cache
 from headway.artifacts.registry import registry
+from headway.artifacts.registry_fetch import fetch
 from headway.router.config.document.text_signals import LanguageRule
 from headway.router.request.view import RequestView
-from headway.router.signals.language.detectors import LinguaDetector, language_detector
+from headway.router.signals.language.detectors import FastTextDetector, LinguaDetector, language_detector
 from headway.router.signals.language.kind import LanguageRules
 from headway.router.truth import Truth
 from tests.router.routed import route, signals_of
@@ -46,6 +48,17 @@ def test_languages_without_a_download(language: str, tmp_path: Path, monkeypatch
     found = route(signals_of("language", "language", [{"name": each} for each in TEXTS]), TEXTS[language])
     assert {name for name in TEXTS if found[f"language:{name}"].truth is Truth.TRUE} == {language}
     assert found[f"language:{language}"].evidence == {"detector": "lingua", "language": language}
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("language", TEXTS)
+def test_languages_with_the_fetched_model(language: str) -> None:
+    fetch(registry()["lid-176"], headway_cache())
+    assert isinstance(language_detector(), FastTextDetector)
+    found = route(signals_of("language", "language", [{"name": each} for each in TEXTS]), TEXTS[language] + "\n")
+    assert {name for name in TEXTS if found[f"language:{name}"].truth is Truth.TRUE} == {language}
+    assert found[f"language:{language}"].evidence == {"detector": "lid-176", "language": language}
+    assert 0.5 < (found[f"language:{language}"].confidence or 0) <= 1
 
 
 def test_a_model_that_was_changed_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

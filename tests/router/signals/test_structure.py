@@ -91,6 +91,13 @@ def test_words_that_overlap_count_once_and_the_longest_first() -> None:
     assert found["structure:n"].value == 3.0
 
 
+def test_words_of_a_sequence_do_not_share_letters() -> None:
+    rules = [rule("flow", "sequence", {"type": "sequence", "sequences": [["no more", "more than"]]})]
+    built = signals_of("structure", "structure", rules)
+    assert route(built, "no more than two")["structure:flow"].truth is Truth.FALSE
+    assert route(built, "no more, and more than two")["structure:flow"].truth is Truth.TRUE
+
+
 def test_a_pattern_that_would_blow_up_a_backtracking_engine_is_linear() -> None:
     source = {"type": "regex", "pattern": "(a+)+$"}
     found = route(signals_of("structure", "structure", [rule("n", "count", source, gte=1)]), "a" * 50_000 + "!")

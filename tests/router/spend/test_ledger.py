@@ -59,6 +59,8 @@ def test_a_damaged_file_stops_no_request(tmp_path: Path, caplog: pytest.LogCaptu
     ledger.add("k", "m", Usage(1, 1), 1.0, "USD")
     assert ledger.spent("k", "USD", DAY) == 1.0
     assert "cannot be read" in caplog.text
+    ledger.close()
+    assert [entry.cost for entry in read_spend(tmp_path / FILE_NAME)] == [1.0]
 
 
 @given(st.dates(date(2000, 1, 1), date(2099, 12, 31)), st.sampled_from(["day", "week", "month"]))

@@ -23,7 +23,7 @@ def test_tries_are_spaced_out() -> None:
             tried.append(now[0])
             return int(await redis.ping())  # type: ignore[attr-defined]
 
-        for now[0] in [step / 10 for step in range(0, 80)]:
+        for now[0] in [step / 10 for step in range(80)]:
             assert await link.run(ask, 7) == 7
         assert link.trouble is not None
         await link.close()

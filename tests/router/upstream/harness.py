@@ -46,9 +46,9 @@ class Sender:
         context.selection = Selection(order[0], "static", "test", order=order, **fields)
         return context
 
-    async def send(self, *order: str, stream: bool = False, **fields: Any) -> tuple[Reply, RequestContext]:
+    async def send(self, *order: str, stream: bool = False, deadline: Deadline | None = None, **fields: Any) -> tuple[Reply, RequestContext]:
         body = {"model": "vllm-sr/auto", "messages": [{"role": "user", "content": "hi"}], "stream": stream}
-        context = self.context(body, *order, **fields)
+        context = self.context(body, *order, deadline=deadline, **fields)
         return await self.upstreams.send(context), context
 
     async def close(self) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 
 import pytest
 from yarl import URL
 
+from headway.errors import DeadlineError
+from headway.router.request.deadline import Deadline
 from headway.router.upstream.backend import Backend
 from headway.router.upstream.health import BackendStates, note_failure, note_success
 from headway.router.upstream.pool import Pool
 from tests.router.upstream.harness import Sender, document, model, run
-from tests.router.upstream.scripted_backend import Asked, ScriptedBackend, answers
+from tests.router.upstream.scripted_backend import Asked, ScriptedBackend, answers, never
 
 
 def backends(*weights: int) -> list[Backend]:
@@ -98,6 +101,21 @@ def test_consecutive_failures_of_a_real_backend_eject_it_and_a_reload_remembers(
     run(work)
 
 
+def test_a_caller_without_time_takes_no_backend_out() -> None:
+    async def work() -> None:
+        async with ScriptedBackend([never]) as slow, ScriptedBackend([never]) as other:
+            sender = Sender(document([model("m", slow.endpoint, other.endpoint, reliability={"consecutive_5xx": 1})]))
+            for _ in range(3):
+                with pytest.raises(DeadlineError, match="time that the request allows"):
+                    await sender.send(deadline=Deadline.after(0.05, visible=True))
+            states = sender.upstreams.models["m"].pool.states
+            assert [state.ejected(time.monotonic()) for state in states] == [False, False]
+            assert sender.services.activity.experience("m") == 0.5
+            await sender.close()
+
+    run(work)
+
+
 def test_a_health_check_takes_a_backend_out_and_in_again() -> None:
     well = asyncio.Event()
 
@@ -118,6 +136,9 @@ def test_a_health_check_takes_a_backend_out_and_in_again() -> None:
             while not state.healthy:
                 await asyncio.sleep(0.01)
             await sender.upstreams.close()
+            state.healthy = False  # found so by a generation that checked
+            Sender(document([model("m", sick.endpoint, good.endpoint)]), sender.services).upstreams.start()
+            assert state.healthy
             seen = len(sick.asked)
             await asyncio.sleep(0.1)
             assert len(sick.asked) == seen  # a generation that is closed checks no more

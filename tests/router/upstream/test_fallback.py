@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from headway.router.upstream import circuit as circuit_module
 from headway.router.upstream.circuit import BreakerSettings, Circuit
 from headway.router.upstream.errors import NoBackendError, UpstreamError
 from tests.router.upstream.harness import Sender, free_port, model, run
-from tests.router.upstream.routed import routed_document, send
+from tests.router.upstream.routed import routed, routed_document, send
 from tests.router.upstream.scripted_backend import ScriptedBackend, answers, chunk, never, streams
 
 TWO = [{"model": "a"}, {"model": "b", "use_reasoning": True}]
@@ -34,6 +35,24 @@ def test_the_next_candidate_answers_where_the_policy_says_so() -> None:
     assert run(lambda: work({"enabled": False})) == (500, "a", None, ["a/b0: status_500"])
     assert run(lambda: work({"enabled": True, "max_attempts": 1})) == (500, "a", None, ["a/b0: status_500"])
     assert run(lambda: work({"enabled": True, "retryable_status_codes": [503]})) == (500, "a", None, ["a/b0: status_500"])
+
+
+def test_a_lora_is_asked_for_by_its_name_at_the_backends_of_its_model() -> None:
+    async def work() -> None:
+        async with ScriptedBackend([answers(b"{}", 500), answers()]) as backend:
+            refs = [{"model": "a", "lora_name": "law"}, {"model": "a", "lora_name": "med"}]
+            cards = [{"name": "a", "loras": [{"name": "law"}, {"name": "med"}]}]
+            routing = {"fallback": {"enabled": True}, "modelCards": cards}
+            sender = Sender(routed_document([model("a", backend.endpoint)], {"modelRefs": refs}, routing))
+            context = routed(sender, "law", "med", lora="law")
+            assert context.selection is not None
+            context.selection = replace(context.selection, model="a")
+            reply = await sender.upstreams.send(context)
+            assert [asked.body["model"] for asked in backend.asked] == ["law", "med"]
+            assert (reply.status, context.selection.model, context.selection.lora) == (200, "a", "med")
+            await sender.close()
+
+    run(work)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-
 DEFAULT_CHAT_PATH = "/chat/completions"
 
 

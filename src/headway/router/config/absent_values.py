@@ -37,6 +37,9 @@ ABSENT_VALUES: Sequence[AbsentValues] = (
     AbsentValues(
         ("global", "model_catalog", "deployments", "*", "provider"), dict.fromkeys(("candle", "ort", "onnxruntime", "openvino"), _EXECUTION), True
     ),
+    AbsentValues(
+        ("global", "model_catalog", "deployments", "*", "provider"), {"http": "services of other kinds are not asked; attach a model runtime by its endpoint"}
+    ),
     AbsentValues(("global", "router", "config_source"), {"kubernetes": "configurations are files; mount a ConfigMap as one"}),
     AbsentValues(("global", "router", "model_selection", "method"), _NOT_BUILT_ALGORITHMS),
     AbsentValues(("global", "services", "router_replay", "store_backend"), dict.fromkeys(("redis", "postgres", "milvus", "qdrant"), _REPLAYS)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,8 @@ from headway.router.config.removed import removed
 MIGRATE = "Run `vllm-sr config migrate`"
 _OLD_FILE = "Write version: v0.3; for a file of an earlier version, run `vllm-sr config migrate`"
 _SHOWN = 60
+_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?")
+_KNOWN = (0, 3)
 
 
 def schema_diagnostics(error: ValidationError, data: Any, *, root: type[Node] = Document, above: Path = ()) -> list[Diagnostic]:
@@ -70,6 +73,8 @@ def _diagnostic(path: Path, found: list[Mapping[str, Any]], root: type[Node], ab
         return Diagnostic("not_supported", first["msg"], whole)
     if kind == "value_error":
         return Diagnostic("value_invalid", first["msg"].removeprefix("Value error, "), whole)
+    if whole == ("version",):
+        return _version(first["input"])
     elsewhere = absent_value(whole, first["input"])
     if elsewhere is not None:
         advice, migrates = elsewhere
@@ -80,6 +85,14 @@ def _diagnostic(path: Path, found: list[Mapping[str, Any]], root: type[Node], ab
         return Diagnostic("value_invalid", said, whole)
     wanted = " or ".join(dict.fromkeys(filter(None, map(_wanted, found))))
     return Diagnostic("value_invalid", f"expected {wanted}; found {_found(first['input'])}", whole, _suggestion(found))
+
+
+def _version(found: Any) -> Diagnostic:
+    """An older file is migrated; a newer one needs a newer router."""
+    given = _VERSION.fullmatch(str(found))
+    newer = given is not None and tuple(map(int, given.groups())) > _KNOWN
+    fix = "This router is older than the file: install a newer one" if newer else MIGRATE if given is not None else "Write version: v0.3"
+    return Diagnostic("version_unknown", f'expected "v0.3"; found {_found(found)}', ("version",), fix)
 
 
 def _unknown_key(path: Path, whole: Path, root: type[Node]) -> Diagnostic:

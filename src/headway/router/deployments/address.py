@@ -39,6 +39,5 @@ def address_of(endpoint: str) -> Address:
 
 
 def _wrong(endpoint: str) -> ConfigError:
-    return ConfigError(
-        f"endpoint must be http(s)://host:port or unix:///path, found {endpoint[:100]!r}", reason="endpoint_invalid", param="endpoint"
-    )
+    shown = "one with a user name in it" if "@" in endpoint else repr(endpoint[:100])  # a password may follow
+    return ConfigError(f"endpoint must be http(s)://host:port or unix:///path, found {shown}", reason="endpoint_invalid", param="endpoint")

@@ -52,7 +52,8 @@ class Caller:
             return {}, budget if specification.overflow == "window" else {}
         overflow = {"overflow": specification.overflow} if specification.overflow else {}
         if surface == "embeddings":
-            return {"encoding_format": "base64"}, {**overflow, **budget}
+            # Vectors know no windows: where heads of the same model read windows, a text that is too long for one vector is refused.
+            return {"encoding_format": "base64"}, {} if specification.overflow == "window" else {**overflow, **budget}
         return {}, {**overflow, **budget} if surface == "classify" else {}
 
     async def ask(self, surface: Surface, fields: Mapping[str, Any], options: Mapping[str, Any], timeout: float) -> Answered[Mapping[str, Any]] | Unanswered:

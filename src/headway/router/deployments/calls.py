@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -125,14 +125,6 @@ class Stages(Protocol):
 
 class Deployments(Stages, Protocol):
     """The model runtimes of one generation, by deployment name."""
-
-    def representation(self, deployment: str) -> str | None:
-        """What vectors of the deployment are stored under: they never mix with those of another. None until its model is known."""
-        ...
-
-    def question_types(self, deployment: str) -> Collection[str]:
-        """Empty until the model is known."""
-        ...
 
     def card(self, deployment: str) -> Card | None:
         """None while no worker of it is ready."""

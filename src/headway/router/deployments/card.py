@@ -39,7 +39,6 @@ class Card:
     heads: Mapping[str, Head]
     dimensions: tuple[int, ...]
     layers: tuple[int, ...]
-    modalities: tuple[str, ...]
     exits: tuple[tuple[int, int], ...]
     limits: Mapping[str, int]
     model_sha256: str
@@ -52,10 +51,8 @@ class Card:
 
     @property
     def representation(self) -> str:
-        """Of its vectors at their default size."""
-        layer = self.layers[0] if self.layers else 0
-        dimension = self.dimensions[0] if self.dimensions else 0
-        return f"{self.model_sha256}/layer-{layer}/{dimension}"
+        """What its vectors are stored under, at their default size and layer."""
+        return f"{self.model_sha256}/layer-{self.layers[0] if self.layers else 0}/{self.dimensions[0] if self.dimensions else 0}"
 
     @property
     def truncates(self) -> bool:
@@ -96,7 +93,6 @@ def _card(raw: Mapping[str, Any], joins_states: bool) -> Card:
         heads={head["name"]: _head(head) for head in heads},
         dimensions=_numbers(embedding.get("dimensions")),
         layers=_numbers(embedding.get("layers")),
-        modalities=_texts(embedding.get("modalities")),
         exits=tuple((each["layer"], each["dimension"]) for each in _list(rerank.get("exits")) if isinstance(each, dict) and {"layer", "dimension"} <= each.keys()),
         limits={key: value for key, value in limits.items() if isinstance(value, int)},
         model_sha256=_text(raw.get("model_sha256")) or "",

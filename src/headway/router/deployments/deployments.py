@@ -60,14 +60,6 @@ class RuntimeDeployments:
     def open(self, deadline: Deadline) -> RuntimeStage:
         return RuntimeStage(self._targets, self._runtimes.metrics, deadline, self._runtimes.tempo.join_wait)
 
-    def representation(self, deployment: str) -> str | None:
-        card = self.card(deployment)
-        return card.representation if card else None
-
-    def question_types(self, deployment: str) -> Collection[str]:
-        card = self.card(deployment)
-        return card.question_types if card else ()
-
     def card(self, deployment: str) -> Card | None:
         return self._callers[deployment].card if deployment in self._callers else None
 

@@ -51,6 +51,7 @@ class ManagedWorker(Worker):
         self._failed_loads = 0
         self._quick_exits: deque[float] = deque(maxlen=tempo.quick_exits)
         self._was_ready = False
+        self._owns_files = False  # the place of the socket was free, or held what is left of an earlier worker
 
     @property
     def failure(self) -> str | None:
@@ -64,8 +65,9 @@ class ManagedWorker(Worker):
         """SIGTERM to the group, SIGKILL after the grace."""
         await super().stop()
         await self._end_process()
-        self._launch.socket.unlink(missing_ok=True)
-        self._launch.models_file.unlink(missing_ok=True)
+        if self._owns_files:
+            self._launch.socket.unlink(missing_ok=True)
+            self._launch.models_file.unlink(missing_ok=True)
 
     async def _live(self) -> None:
         backoff = self.tempo.first_backoff
@@ -97,6 +99,7 @@ class ManagedWorker(Worker):
 
         try:
             clear_socket(self._launch.socket)
+            self._owns_files = True
             write_private(self._launch.models_file, self._launch.models)
             self._child = Child(self._label, self._launch.command, self._relog, ended)
         except OSError as error:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from headway.router.deployments.calls import Unanswered
+
+if TYPE_CHECKING:
+    from headway.router.deployments.participant import RuntimeParticipant
 
 Surface: TypeAlias = Literal["decisions", "classify", "embeddings", "rerank"]
 
 
 @dataclass(eq=False, slots=True)
 class Parked:
-    """One call of one participant, whose `waiting` it stands in until it is answered. `since` and `until` are on the clock of the event loop: when
+    """One call of one participant, in whose `waiting` it stands until it is answered. `since` and `until` are on the clock of the event loop: when
     it was parked, and when its caller stops waiting."""
 
     deployment: str
-    waiting: set[Parked]
+    participant: RuntimeParticipant
     future: asyncio.Future[Any]
     since: float
     until: float

@@ -76,9 +76,9 @@ class RuntimeParticipant:
         item = ParkedInputs(*self._common(deployment, timeout), surface=surface, key=key, inputs=list(inputs), fields=fields, read=read)
         return await self._stage.park(item)
 
-    def _common(self, deployment: str, timeout: float | None) -> tuple[str, set[Parked], asyncio.Future[Any], float, float]:
+    def _common(self, deployment: str, timeout: float | None) -> tuple[str, RuntimeParticipant, asyncio.Future[Any], float, float]:
         loop = asyncio.get_running_loop()
-        return deployment, self.waiting, loop.create_future(), loop.time(), self._stage.until(timeout)
+        return deployment, self, loop.create_future(), loop.time(), self._stage.until(timeout)
 
 
 def _embedded(given: str | Mapping[str, Any]) -> str | Mapping[str, Any]:

@@ -16,10 +16,15 @@ def waiting_message(pools: Sequence[Pool]) -> str:
     """`Waiting for Router-managed model deployments, 0 of 1 ready: NAME (ARTIFACT) loading`."""
     managed = [pool for pool in pools if pool.specification.managed]
     pending = [pool for pool in managed if pool.state.state != "ready"]
-    each = [f"{pool.name} ({pool.specification.artifact}) {pool.state.state}" for pool in pending[:_MOST_NAMED]]
+    each = [f"{pool.name} ({pool.specification.artifact}) {_slowest(pool)}" for pool in pending[:_MOST_NAMED]]
     more = [f"and {len(pending) - _MOST_NAMED} more"] if len(pending) > _MOST_NAMED else []
     head = f"Waiting for Router-managed model deployments, {len(managed) - len(pending)} of {len(managed)} ready"
     return f"{head}: {', '.join(each + more)}" if pending else head
+
+
+def _slowest(pool: Pool) -> str:
+    """The state of the first replica that is not ready."""
+    return next((state.state for worker in pool.workers if not (state := pool.state_of(worker)).ready), "ready")
 
 
 def states(pools: Sequence[Pool]) -> tuple[Mapping[str, Any], ...]:

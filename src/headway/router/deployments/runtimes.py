@@ -31,6 +31,7 @@ class Runtimes:
         self._environment = environment
         self._workers: dict[str, Worker] = {}
         self._borrowers: dict[str, int] = {}
+        self._ending: dict[str, asyncio.Future[None]] = {}  # workers that are stopping, by id
         self._pools: list[Pool] = []
         self._watchers: set[Callable[[], None]] = set()
         self._folders: list[Path] = []
@@ -44,15 +45,15 @@ class Runtimes:
 
     def open_pool(self, specification: Specification, requirements: Sequence[Requirement] = ()) -> Pool:
         """Its workers are those of an equal specification where there are any; others start now. Raises ConfigError."""
-        workers = []
-        for ordinal in range(len(specification.replicas)):
-            id = worker_id(specification, ordinal, self.environment)
-            if id not in self._workers:
-                self._workers[id] = self._made(specification, ordinal, id)
-                self._workers[id].on_change = self._changed
-                self._workers[id].start()
+        ids = [worker_id(specification, ordinal, self.environment) for ordinal in range(len(specification.replicas))]
+        new = {id: self._made(specification, ordinal, id) for ordinal, id in enumerate(ids) if id not in self._workers}
+        for worker in new.values():  # only now: when one of them cannot be made, none is left behind
+            worker.on_change = self._changed
+            worker.start(self._ending.get(worker.id))
+        self._workers |= new
+        for id in ids:
             self._borrowers[id] = self._borrowers.get(id, 0) + 1
-            workers.append(self._workers[id])
+        workers = [self._workers[id] for id in ids]
         pool = Pool(specification, workers, self.metrics, requirements)
         self._pools.append(pool)
         self._changed()
@@ -68,7 +69,9 @@ class Runtimes:
                 if self._borrowers[worker.id] == 0:
                     del self._borrowers[worker.id]
                     ending.append((pool.name, self._workers.pop(worker.id)))
-        await asyncio.gather(*(worker.stop() for _, worker in ending))
+        for _, worker in ending:
+            self._ending[worker.id] = asyncio.ensure_future(self._end(worker))
+        await asyncio.gather(*(self._ending[worker.id] for _, worker in ending))
         for name, worker in ending:
             for family in _OF_A_REPLICA:
                 self.metrics.forget(family, name, worker.id)
@@ -87,10 +90,16 @@ class Runtimes:
         workers, self._workers = list(self._workers.values()), {}
         self._borrowers.clear()
         self._pools.clear()
-        await asyncio.gather(*(worker.stop() for worker in workers))
+        await asyncio.gather(*(worker.stop() for worker in workers), *self._ending.values())
         for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=True)
         self._folders.clear()
+
+    async def _end(self, worker: Worker) -> None:
+        try:
+            await worker.stop()
+        finally:
+            self._ending.pop(worker.id, None)
 
     def _changed(self) -> None:
         """Something about a worker is different: look which may answer, show it, tell who watches."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import tempfile
 from pathlib import Path
@@ -38,13 +39,16 @@ def short_enough(folder: Path, name: str) -> Path:
 
 
 def clear_socket(path: Path) -> None:
-    """Remove a socket that an earlier worker left. Raises ConfigError when something else lies there."""
+    """Remove a socket that an earlier worker left. Raises ConfigError when something else lies there, or a worker still listens."""
     try:
         found = path.lstat()
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
         raise ConfigError(f"{path} is in the way of a worker's socket and is none itself", reason="socket_invalid", fix="Remove it.")
+    with socket.socket(socket.AF_UNIX) as probe:
+        if probe.connect_ex(str(path)) == 0:
+            raise ConfigError(f"another worker listens on {path}", reason="socket_invalid", fix="Give each router a VLLM_SRUN_DIR of its own.")
     path.unlink()
 
 

@@ -27,7 +27,7 @@ class RuntimeStage:
     def __init__(self, targets: Mapping[str, Target], metrics: RouterMetrics, deadline: Deadline, join_wait: float) -> None:
         self._targets, self._metrics, self._deadline, self._join_wait = targets, metrics, deadline, join_wait
         self._loop = asyncio.get_running_loop()
-        self._live: set[RuntimeParticipant] = set()
+        self._working: set[RuntimeParticipant] = set()  # those that have not left and wait for nothing: they may still ask
         self._questions: dict[ParkedQuestion, None] = {}  # in order
         self._others: dict[ParkedInputs, None] = {}
         self._sending: set[asyncio.Task[None]] = set()
@@ -37,13 +37,13 @@ class RuntimeStage:
 
     def join(self) -> RuntimeParticipant:
         participant = RuntimeParticipant(self)
-        self._live.add(participant)
+        self._working.add(participant)
         return participant
 
     def leave(self, participant: RuntimeParticipant) -> None:
-        self._live.discard(participant)
         for item in list(participant.waiting):
             self.answer(item, item.refused(outcome.CANCELLED))
+        self._working.discard(participant)
         self._consider()
 
     def until(self, timeout: float | None) -> float:
@@ -55,7 +55,8 @@ class RuntimeStage:
         """What the item is answered with. When nobody waits for any item of a call any more, the call is cancelled."""
         if item.deployment not in self._targets:
             return item.refused(outcome.UNKNOWN_DEPLOYMENT)
-        item.waiting.add(item)
+        item.participant.waiting.add(item)
+        self._working.discard(item.participant)
         self._expire_at(item, item.until)
         if isinstance(item, ParkedQuestion):
             self._questions[item] = None
@@ -71,9 +72,12 @@ class RuntimeStage:
 
     def answer(self, item: Parked, answer: Any) -> None:
         """The first answer counts. The participant works again from now on, not only when it is resumed."""
-        if item not in item.waiting:
+        waiting = item.participant.waiting
+        if item not in waiting:
             return
-        item.waiting.discard(item)
+        waiting.discard(item)
+        if not waiting:
+            self._working.add(item.participant)
         if item.timer is not None:
             item.timer.cancel()
         self._questions.pop(item, None)  # type: ignore[call-overload]
@@ -93,16 +97,13 @@ class RuntimeStage:
 
     def _consider(self) -> None:
         """Flush after everything that is ready to run has run: it may park more."""
-        if not self._will_flush and (self._questions or self._others) and self._all_wait():
+        if not self._will_flush and not self._working and (self._questions or self._others):
             self._will_flush = True
             self._loop.call_soon(self._flush)
 
-    def _all_wait(self) -> bool:
-        return all(participant.waiting for participant in self._live)
-
     def _flush(self) -> None:
         self._will_flush = False
-        if not self._all_wait():
+        if self._working:
             return
         self._flush_others()
         questions, self._questions = list(self._questions), {}
@@ -144,12 +145,16 @@ class RuntimeStage:
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 
-        def abandoned(_: object) -> None:
-            if all(item.future.done() for item in group):
-                task.cancel()
+        waited_for = len(group)
+
+        def done(_: object) -> None:
+            nonlocal waited_for
+            waited_for -= 1
+            if not waited_for:
+                task.cancel()  # nobody waits any more; of no effect on a call that has answered
 
         for item in group:
-            item.future.add_done_callback(abandoned)
+            item.future.add_done_callback(done)
 
 
 async def _ask(stage: RuntimeStage, target: Target, group: Sequence[ParkedQuestion], timeout: float) -> None:

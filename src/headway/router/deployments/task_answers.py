@@ -62,7 +62,7 @@ def vectors(body: Mapping[str, Any], inputs: Sequence[Any], seconds: float) -> l
 
     def read(item: Mapping[str, Any], given: Any) -> Answered[Sequence[float]] | Unanswered:
         vector = _vector(item.get("embedding"))
-        return Answered(vector, seconds=seconds, representation=made_by) if made_by and vector else _INVALID
+        return Answered(vector, _read_all(item), seconds, made_by) if made_by and vector else _INVALID
 
     return _each(body.get("data"), inputs, read)
 
@@ -76,11 +76,12 @@ def all_vectors(each: Sequence[Answered[Sequence[float]] | Unanswered]) -> Answe
         found.append(one)
     if len({one.representation for one in found}) > 1:  # the model was exchanged between two calls
         return _INVALID
-    return Answered([one.value for one in found], seconds=max(one.seconds for one in found), representation=found[0].representation)
+    whole, seconds = all(one.read_all for one in found), max(one.seconds for one in found)
+    return Answered([one.value for one in found], whole, seconds, found[0].representation)
 
 
 def representation(given: Any) -> str | None:
-    """As text; the same as `Card.representation` for vectors of the default size."""
+    """As text."""
     if not isinstance(given, Mapping) or not isinstance(given.get("model_sha256"), str):
         return None
     return f"{given['model_sha256']}/layer-{given.get('layer', 0)}/{given.get('dimension', 0)}"

@@ -44,9 +44,10 @@ class Worker:
 
     # -- life
 
-    def start(self) -> None:
+    def start(self, after: asyncio.Future[None] | None = None) -> None:
+        """`after` is the end of a worker with the same id, whose place this one takes."""
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._live(), name=f"worker {self.id}")
+            self._task = asyncio.get_running_loop().create_task(self._run(after), name=f"worker {self.id}")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -66,6 +67,11 @@ class Worker:
     def pid(self) -> int | None:
         """Of the process that the router runs for it, while it runs."""
         return None
+
+    async def _run(self, after: asyncio.Future[None] | None) -> None:
+        if after is not None:
+            await asyncio.wait({after})
+        await self._live()
 
     async def _live(self) -> None:
         while True:

@@ -70,7 +70,7 @@ def _compiled(recipe: Recipe, deployments: RuntimeDeployments, services: Service
     plugins: dict[str, Sequence[Plugin]] = {}
     for decision in recipe.routing.decisions or ():
         name = decision.name or ""
-        if decision.modelRefs:
+        if decision.modelRefs or decision.action is not None:
             selectors[name] = compile_selector(decision, recipe, services)
         plugins[name] = compile_plugins(decision, recipe, services)
     return CompiledRecipe(

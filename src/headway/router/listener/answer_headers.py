@@ -28,27 +28,25 @@ def routing_headers(context: RequestContext, path: str) -> RawHeaders:
         (b"x-request-id", context.request_id.encode("latin-1", "replace")),
     ]
     if context.recipe is not None:
-        found.append((b"x-vsr-selected-recipe", _value(context.recipe.name)))
+        found.append((b"x-vsr-selected-recipe", header_value(context.recipe.name)))
     if decision is not None and decision.chosen is not None:
-        found.append((b"x-vsr-selected-decision", _value(decision.chosen)))
-        if decision.confidence is not None:
+        found.append((b"x-vsr-selected-decision", header_value(decision.chosen)))
+        if decision.confidence is not None and len(decision.matched_rules) == 1:  # a mean of several pieces of evidence is none of them
             found.append((b"x-vsr-selected-confidence", b"%.4f" % decision.confidence))
     if selection is not None:
-        found.append((b"x-vsr-selected-algorithm", _value(selection.method)))
+        found.append((b"x-vsr-selected-algorithm", header_value(selection.method)))
         if selection.model is not None:
-            found.append((b"x-vsr-selected-model", _value(selection.model)))
+            found.append((b"x-vsr-selected-model", header_value(selection.model)))
     if context.timings_ms:
         found.append((b"x-vsr-routing-latency-ms", b"%.3f" % sum(context.timings_ms.values())))
-    if len(context.attempts) > 1:
-        found.append((b"x-vsr-fallback-attempts", b"%d" % (len(context.attempts) - 1)))
     if context.cache_status is not None:
         found.append((b"x-vsr-cache-hit", b"true" if context.cache_status == "hit" else b"false"))
     if path == "fast_response":
         found.append((b"x-vsr-fast-response", b"true"))
     if context.replay_id is not None:
-        found.append((b"x-vsr-replay-id", _value(context.replay_id)))
+        found.append((b"x-vsr-replay-id", header_value(context.replay_id)))
     if context.warnings:
-        found.append((b"x-vsr-response-warnings", _value(",".join(context.warnings))))
+        found.append((b"x-vsr-response-warnings", header_value(",".join(context.warnings))))
     found += safe_headers(context.response_headers)
     return found
 
@@ -60,7 +58,7 @@ def reply_headers(reply: Reply) -> RawHeaders:
 
 def safe_headers(headers: Mapping[str, str]) -> RawHeaders:
     """No name or value can end a line: what is not allowed in a header is left out (names) or replaced by a space (values)."""
-    return [(name.lower().encode(), _value(value)) for name, value in headers.items() if _is_name(name) and name.lower() not in _OURS]
+    return [(name.lower().encode(), header_value(value)) for name, value in headers.items() if _is_name(name) and name.lower() not in _OURS]
 
 
 def joined(*parts: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
@@ -71,7 +69,7 @@ def joined(*parts: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
     return list(found.items())
 
 
-def _value(text: str) -> bytes:
+def header_value(text: str) -> bytes:
     if not text.isprintable():
         text = _CONTROL.sub(" ", text)
     return text.strip().encode("utf-8", "replace")[:_MOST_BYTES]

@@ -143,6 +143,6 @@ class PublicApp:
             return
         note_defect(error, _log)
         endpoint = INFERENCE.get(path)
-        protocol = endpoint.protocol if endpoint else "systemone" if path in _NATIVE else ""
+        protocol = endpoint.protocol if endpoint else path.removeprefix("/v1/") if path in _NATIVE else ""
         status, body = rendered_for(protocol, error)
         await send_json(send, status, body, error_headers(error, "error"))

@@ -126,7 +126,7 @@ class Exchange:
             found.append((b"x-vsr-client-protocol", self._endpoint.protocol.encode()))
             losses = self._opened.translation.losses.found
             if losses:
-                found.append((b"x-vsr-protocol-warnings", ",".join(map(str, losses)).encode("utf-8", "replace")))
+                found.append((b"x-vsr-protocol-warnings", ",".join(map(str, losses)).encode()))
         return joined(found, debug_headers(context)) if context.debug else found
 
     async def _send_whole(self, reply: Reply) -> None:

@@ -65,11 +65,12 @@ def caller_of(raw: Iterable[tuple[bytes, bytes]], peer: str, front: Front, rules
         if key is None:
             raise HeadwayError("A valid API key is needed", reason="unauthorized", fix="Send it as header Authorization: Bearer KEY, or api-key: KEY.")
     key_name = key.name if key is not None else None
+    request_id = headers[_REQUEST_ID] = _request_id(headers.get(_REQUEST_ID))
     return Caller(
         identity=_identity(inner, identity_names, key, peer),
         key=key,
         headers=headers,
-        request_id=_request_id(headers.get(_REQUEST_ID)),
+        request_id=request_id,
         deadline_ms=_timeout(headers.get(_TIMEOUT)),
         debug=_DEBUG in inner and _is_true(inner[_DEBUG]) and front.debug.allow(peer, key_name if key and key.named else None),
         skip=front.skip_allowed and _is_true(inner.get(_SKIP, "")),

@@ -72,6 +72,8 @@ def error_headers(error: BaseException, path: str) -> RawHeaders:
     seconds = RETRY_AFTER_SECONDS.get(reason_of(error))
     if seconds is not None and "retry-after" not in told:
         found.append((b"retry-after", b"%d" % seconds))
+    if isinstance(error, HeadwayError) and error.reason in ("body_too_large", "request_timeout"):
+        found.append((b"connection", b"close"))  # the rest of the body is not read
     if isinstance(error, HeadwayError) and error.reason == "unauthorized":
         found.append((b"www-authenticate", b"Bearer"))
     return found

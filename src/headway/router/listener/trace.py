@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from headway.router.listener.answer_headers import RawHeaders
+from headway.router.listener.answer_headers import RawHeaders, header_value
 from headway.router.observation import Observation
 from headway.router.request.context import RequestContext
 from headway.router.signals.table import SIGNAL_KINDS
@@ -25,7 +25,7 @@ def debug_headers(context: RequestContext) -> RawHeaders:
         header = _HEADERS.get(observation.kind)
         if header is not None and observation.truth is Truth.TRUE:
             matched.setdefault(header, []).append(observation.name)
-    found += [(header, _ascii(",".join(names[:_MOST_NAMES]))) for header, names in matched.items()]
+    found += [(header, header_value(",".join(names[:_MOST_NAMES]))) for header, names in matched.items()]
     if context.selection is not None and context.selection.use_reasoning is not None:
         found.append((b"x-vsr-selected-reasoning", b"on" if context.selection.use_reasoning else b"off"))
     return found
@@ -92,7 +92,3 @@ def _written(document: Mapping[str, Any]) -> str:
 
 def _short(text: str | None) -> str | None:
     return text if text is None else text[:200]
-
-
-def _ascii(text: str) -> bytes:
-    return json.dumps(text)[1:-1].encode("ascii") if not text.isascii() else text.encode()

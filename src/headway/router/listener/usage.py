@@ -28,11 +28,11 @@ def usage_of(body: Mapping[str, Any]) -> Usage | None:
     details = found.get("prompt_tokens_details")
     details = details if isinstance(details, Mapping) else {}
     return Usage(
-        _count(found.get("prompt_tokens")), _count(found.get("completion_tokens")),
-        _count(details.get("cached_tokens")), _count(details.get("cache_creation_tokens")),
+        token_count(found.get("prompt_tokens")), token_count(found.get("completion_tokens")),
+        token_count(details.get("cached_tokens")), token_count(details.get("cache_creation_tokens")),
     )  # fmt: skip
 
 
-def _count(value: object) -> int:
+def token_count(value: object) -> int:
     """Backends are not trusted: what is no number of tokens counts as 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40 else 0

@@ -52,6 +52,8 @@ FAMILIES: tuple[Family, ...] = (
     Family("llm_model_inflight_requests", "gauge", "Requests that a model is answering now.", ("model",)),
     Family("vsr_upstream_attempts", "counter", "Tries by backend and how they ended.", ("model", "backend", "outcome")),
     Family("vsr_upstream_ejections", "counter", "Backends that consecutive failures took out for a time.", ("model", "backend")),
+    Family("llm_reasoning_decisions", "counter", "Requests whose decision set the reasoning of a model: on, off.", ("model", "reasoning")),
+    Family("llm_reasoning_effort_usage", "counter", "Requests whose decision named an effort.", ("model", "effort")),
     # selection
     Family("llm_model_selection", "counter", "Models chosen by selection algorithms.", ("method", "model")),
     Family("llm_model_selection_fallback", "counter", "Choices that an algorithm could not make, by why.", ("method", "reason")),
@@ -90,7 +92,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "vsr_model_runtime_server_seconds", "histogram", "What the runtime says of its time, by phase.",
         ("deployment", "surface", "phase"), REQUEST_SECONDS,
-    ),  # fmt: skip
+    ),
     Family("vsr_model_runtime_unknown_answers", "counter", "Questions and inputs without an answer.", ("deployment", "reason")),
     Family("vsr_model_runtime_restarts", "counter", "Starts of managed workers after the first.", ("deployment",)),
     Family("vsr_model_runtime_result_cache", "counter", "Look-ups in the router's cache of answers: hit, miss.", ("deployment", "result")),

@@ -50,26 +50,34 @@ async def handle_native(request: PublicRequest) -> None:
     exchange = await _exchange(request, deployment, raw, _seconds(request, body, grants))
     answer = with_model(exchange.body, public) if exchange.status == 200 else exchange.body
     passed = [(name.encode(), exchange.headers[name].encode("latin-1", "replace")) for name in _PASSED_HEADERS if name in exchange.headers]
-    identity = (b"x-request-id", request.caller.request_id.encode("latin-1", "replace"))
-    await send_json(request.send, exchange.status, answer, [SCHEMA, (b"x-vsr-response-path", b"upstream"), identity, *passed, *safe_headers(admitted.headers)])
+    identity = request.caller.request_id.encode("latin-1", "replace")
+    ours = [SCHEMA, (b"x-vsr-response-path", b"upstream"), (b"x-request-id", identity), (b"x-typesafe-request-id", identity)]
+    await send_json(request.send, exchange.status, answer, [*ours, *passed, *safe_headers(admitted.headers)])
 
 
 async def send_native_models(request: PublicRequest) -> None:
     """What the listener grants, as System One clients and OpenAI's read it; models that are not ready are there too."""
-    deployments, grants = request.generation.deployments, _granted(request)
-    listed = [(public, deployments.card(name)) for public, name in grants.models.items()]
-    models = [
-        {"name": public, "description": _description(card), "release_date": datetime.date.fromtimestamp(_created(card)).isoformat()}
-        for public, card in listed
-    ]
     data = [
         {
             "id": public, "object": "model", "created": _created(card), "owned_by": "vllm-semantic-router", "ready": card is not None,
             "surfaces": sorted(card.surfaces) if card else [], "question_types": sorted(card.question_types) if card else [],
         }
-        for public, card in listed
+        for public, card in _listed(request)
     ]  # fmt: skip
-    await send_object(request.send, {"object": "list", "models": models, "data": data})
+    await send_object(request.send, {"object": "list", "models": native_models(request), "data": data})
+
+
+def native_models(request: PublicRequest) -> list[dict[str, str]]:
+    """As System One clients read models."""
+    return [
+        {"name": public, "description": _description(card), "release_date": datetime.date.fromtimestamp(_created(card)).isoformat()}
+        for public, card in _listed(request)
+    ]
+
+
+def _listed(request: PublicRequest) -> list[tuple[str, Card | None]]:
+    deployments = request.generation.deployments
+    return [(public, deployments.card(name)) for public, name in _granted(request).models.items()]
 
 
 def _granted(request: PublicRequest) -> Grants:

@@ -9,6 +9,9 @@ from headway.errors import RequestError
 from headway.router.config.document.document import Document
 from headway.router.deployments.usage import native_models
 
+_ALIASES = ("jev-latest", "jev-preview")
+"""What System One clients send unless they are told otherwise: the first model that is granted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Grants:
@@ -19,14 +22,15 @@ class Grants:
 
     def deployment(self, model: object) -> tuple[str, str]:
         """Public name and deployment. A body need not name the only model that there is. Raises RequestError."""
-        if model is None and len(self.models) == 1:
+        if model is not None and not isinstance(model, str):
+            raise RequestError("model must be the name of a model", param="model")
+        if model in self.models:
+            return str(model), self.models[str(model)]
+        if self.models and (model in _ALIASES or (model is None and len(self.models) == 1)):
             return next(iter(self.models.items()))
         if model is None:
             raise RequestError("model is required", reason="model_required", param="model", fix=f"Granted are: {self._names()}.")
-        if not isinstance(model, str) or model not in self.models:
-            shown = str(model)[:100]
-            raise RequestError(f'model "{shown}" is not available', reason="model_not_found", param="model", fix=f"Granted are: {self._names()}.")
-        return model, self.models[model]
+        raise RequestError(f'model "{model[:100]}" is not available', reason="model_not_found", param="model", fix=f"Granted are: {self._names()}.")
 
     def _names(self) -> str:
         return ", ".join(list(self.models)[:10]) or "none"

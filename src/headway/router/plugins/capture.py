@@ -40,12 +40,22 @@ def redacted(text: str, personal: bool) -> str:
 
 
 def excerpt(body: Any, most: int, personal: bool) -> tuple[str, bool]:
-    """A body as JSON text of at most `most` bytes, whole characters, and whether it was cut."""
-    text = redacted(orjson.dumps(body).decode(), personal)
+    """A body as JSON text of at most `most` bytes, whole characters, and whether it was cut. Only its strings are redacted: it stays JSON."""
+    text = orjson.dumps(_redacted_strings(body, personal)).decode()
     data = text.encode()
     if not most or len(data) <= most:
         return text, False
     return data[:most].decode(errors="ignore"), True
+
+
+def _redacted_strings(value: Any, personal: bool) -> Any:
+    if isinstance(value, str):
+        return redacted(value, personal)
+    if isinstance(value, list):
+        return [_redacted_strings(item, personal) for item in value]
+    if isinstance(value, dict):
+        return {key: _redacted_strings(item, personal) for key, item in value.items()}
+    return value
 
 
 def tool_trace(messages: Any, limits: Limits, personal: bool) -> list[dict[str, Any]]:

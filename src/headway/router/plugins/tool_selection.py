@@ -110,7 +110,7 @@ class ToolSelection(Plugin):
                 _share(set(words(tool.name.replace("_", " "))), asked),
                 1.0 if category and tool.category.casefold() == category else 0.0,
             )
-            scores.append(sum(weight * number for weight, number in zip(parts, numbers, strict=True)) / total)
+            scores.append(round(sum(weight * number for weight, number in zip(parts, numbers, strict=True)) / total, 6))
         return scores
 
     def _overlaps(self, query: str, tool: KnownTool) -> bool:

@@ -48,8 +48,8 @@ def _read(given: ProjectionScoreInput, observations: Observations, scores: Mappi
         metric = observations.get("kb_metric", f"{given.kb}:{given.metric}")
         return metric.value or 0.0 if metric is not None else 0.0
     name = given.name or ""
-    if given.type == TYPE and name in scores:
-        return scores[name]
+    if given.type == TYPE and given.value_source != "confidence":
+        return scores.get(name, 0.0)
     found = observations.get(given.type, name)
     if given.value_source in ("raw", "score"):
         return _raw(given.type, name, found, observations)

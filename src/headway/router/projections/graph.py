@@ -29,13 +29,15 @@ def ordered(projections: Projections) -> list[ProjectionScore | ProjectionMappin
 
 
 def dependencies(projections: Projections) -> Mapping[tuple[str, str], set[tuple[str, str]]]:
-    """What each score and mapping reads, as (`score` or `mapping`, name)."""
+    """What each score and mapping reads, as (`score` or `mapping`, name). An input reads the confidence of a mapping's output, anything else of a
+    score."""
     made_by = {output.name: ("mapping", mapping.name) for mapping in projections.mappings or () for output in mapping.outputs}
     scores = {score.name for score in projections.scores or ()}
     needs: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for score in projections.scores or ():
-        read = [given.name for given in score.inputs if given.type == "projection" and given.name]
-        needs["score", score.name] = {("score", name) if name in scores else made_by[name] for name in read if name in scores or name in made_by}
+        read = [given for given in score.inputs if given.type == "projection"]
+        bands = {made_by[given.name] for given in read if given.value_source == "confidence" and given.name in made_by}
+        needs["score", score.name] = bands | {("score", given.name) for given in read if given.value_source != "confidence" and given.name in scores}
     for mapping in projections.mappings or ():
         needs["mapping", mapping.name] = {("score", mapping.source)} if mapping.source in scores else set()
     return needs

@@ -15,6 +15,7 @@ _ANTHROPIC_TYPES: Final = {
     408: "timeout_error", 413: "request_too_large", 415: "invalid_request_error", 422: "invalid_request_error", 429: "rate_limit_error",
     503: "overloaded_error", 504: "timeout_error", 529: "overloaded_error",
 }  # fmt: skip
+_UNREADABLE: Final = frozenset({"body_invalid", "body_too_deep"})
 _SYSTEM_ONE_TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 503: "overloaded_error"}
 
 
@@ -25,8 +26,8 @@ def anthropic_type(status: int) -> str:
 def rendered_for(protocol: str, error: BaseException) -> tuple[int, bytes]:
     """Status and body of an error of ours."""
     status = shape_of(error).status
-    if protocol == "systemone":
-        return status, orjson.dumps(_system_one(status, error_body(error)["error"]))
+    if protocol in ("systemone", "decisions"):
+        return _system_one(protocol, status, error_body(error)["error"])
     return status, orjson.dumps(_anthropic(status, error_body(error)["error"])) if protocol == "anthropic" else error_bytes(error)
 
 
@@ -57,10 +58,13 @@ def _anthropic(status: int, error: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "error", "error": {**error, "type": anthropic_type(status)}}
 
 
-def _system_one(status: int, error: Mapping[str, Any]) -> dict[str, Any]:
-    """`detail` for System One's clients, `error` for those of OpenAI's form."""
-    kind = _SYSTEM_ONE_TYPES.get(status, "api_error" if status >= 500 else "api_usage_error")
-    return {"error": error, "detail": {"error_type": kind, "message": error["message"]}}
+def _system_one(protocol: str, status: int, error: Mapping[str, Any]) -> tuple[int, bytes]:
+    """`detail` for System One's clients, `error` for those of OpenAI's form. A body that cannot be read is 422 for the former."""
+    detail: Any = {"error_type": _SYSTEM_ONE_TYPES.get(status, "api_error" if status >= 500 else "api_usage_error"), "message": error["message"]}
+    if error["reason"] in _UNREADABLE:
+        detail = [{"type": "json_invalid", "loc": ["body"], "msg": error["message"]}]
+        status = 422 if protocol == "systemone" else status
+    return status, orjson.dumps({"error": {**error, "code": status}, "detail": detail})
 
 
 def _openai_event(error: BaseException) -> bytes:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from headway.router.request.reply import Chunks
+
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9._\[\]-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +26,12 @@ class Loss:
 
 @dataclass(slots=True)
 class Losses:
-    """Each field once, at most 16."""
+    """Each field once, at most 16. Names come from clients: what could end a header or a member of its list is replaced."""
 
     found: list[Loss] = field(default_factory=list)
 
     def note(self, field_name: str, reason: str = "dropped", severity: Literal["info", "warning"] = "warning") -> None:
-        loss = Loss(severity, reason, field_name)
+        loss = Loss(severity, reason, _NOT_PLAIN.sub("_", field_name[:60]))
         if loss not in self.found and len(self.found) < 16:
             self.found.append(loss)
 

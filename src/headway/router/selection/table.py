@@ -25,6 +25,7 @@ from headway.router.selection.cascade import Cascade
 from headway.router.selection.decision_model import DecisionModel
 from headway.router.selection.factors import domain_scores
 from headway.router.selection.fixed import Random, Static
+from headway.router.selection.hand_off import HandOff, compile_hand_off
 from headway.router.selection.hybrid import Hybrid
 from headway.router.selection.latency_aware import LatencyAware
 from headway.router.selection.multi_factor import MultiFactor
@@ -58,8 +59,10 @@ class Making:
         return domain_scores(self.recipe.routing)
 
 
-def compile_selector(decision: Decision, recipe: Recipe, services: Services) -> DecisionSelector:
+def compile_selector(decision: Decision, recipe: Recipe, services: Services) -> DecisionSelector | HandOff:
     """Raises ConfigError."""
+    if decision.action is not None:
+        return compile_hand_off(decision, recipe)
     candidates = candidates_of(decision, recipe)
     kind = _type(decision, recipe, len(candidates))
     algorithm = MAKERS[kind](Making(kind, decision.algorithm, candidates, recipe, services))

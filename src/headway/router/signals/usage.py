@@ -21,13 +21,12 @@ def used_rules(recipe: Recipe, kinds: Sequence[SignalKind]) -> Iterator[tuple[Si
 
 
 def used_names(recipe: Recipe) -> frozenset[tuple[str, str]]:
-    """(type, name) of every leaf of decisions and composers, every input of a score and every member of a partition."""
+    """(type, name) of every leaf of decisions, every input of a score, every member of a partition, and every leaf of the composers of complexity
+    rules among them."""
     routing = recipe.routing
     used: set[tuple[str, str]] = set()
     for decision in routing.decisions or ():
         used.update(_leaves(decision.rules))
-    for rule in (routing.signals.complexity if routing.signals else None) or ():
-        used.update(_leaves(rule.composer))
     if routing.projections is not None:
         for score in routing.projections.scores or ():
             for given in score.inputs:
@@ -37,6 +36,9 @@ def used_names(recipe: Recipe) -> frozenset[tuple[str, str]]:
                     used.update((given.type, name) for name in (given.name, given.name.rpartition(":")[0]))
         for partition in routing.projections.partitions or ():
             used.update((type, member) for member in partition.members or () for type in ("domain", "embedding"))
+    for rule in (routing.signals.complexity if routing.signals else None) or ():
+        if any(type == "complexity" and name.partition(":")[0] == rule.name for type, name in used.copy()):
+            used.update(_leaves(rule.composer))
     return frozenset(used)
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from headway.router.listener.usage import Usage
+from headway.router.stores.database import opened
 
 _log = logging.getLogger(__name__)
 FILE_NAME = "spend.sqlite3"
@@ -21,7 +22,7 @@ CREATE TABLE IF NOT EXISTS spend (
   day TEXT NOT NULL, key TEXT NOT NULL, model TEXT NOT NULL, currency TEXT NOT NULL,
   requests INTEGER NOT NULL, estimated INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cost REAL NOT NULL,
   PRIMARY KEY (day, key, model, currency)
-) WITHOUT ROWID"""
+) WITHOUT ROWID;"""
 _ADD = """
 INSERT INTO spend VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, key, model, currency) DO UPDATE SET
   requests = requests + excluded.requests, estimated = estimated + excluded.estimated, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
@@ -54,6 +55,8 @@ class SpendLedger:
         self._by_day: dict[tuple[str, str], dict[str, float]] | None = None  # (key, currency) -> day -> cost; None = not read yet
         self._writer: threading.Thread | None = None
         self._wake = threading.Event()
+        self._database: sqlite3.Connection | None = None  # of whoever flushes
+        self._flushing = threading.Lock()
         self._complained = False
 
     def add(self, key: str, model: str, usage: Usage, cost: float, currency: str) -> None:
@@ -68,7 +71,7 @@ class SpendLedger:
             entry.prompt_tokens += usage.prompt_tokens
             entry.completion_tokens += usage.completion_tokens
             entry.cost += cost
-            if cost:
+            if cost:  # read what is on disk before this is there, too: it must not count twice
                 days = self._known().setdefault((key, currency), {})
                 days[day] = days.get(day, 0.0) + cost
             if self._writer is None:
@@ -83,16 +86,19 @@ class SpendLedger:
 
     def flush(self) -> None:
         """Write what is pending. A file that cannot be written is logged once; nothing is lost while the process lives."""
+        with self._flushing:
+            self._flush()
+
+    def _flush(self) -> None:
         with self._lock:
             pending, self._pending = self._pending, {}
-            self._known()  # before the rows below are on disk: they must not count twice
         if not pending:
             return
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self._path, timeout=10)) as database, database:
-                database.execute(_TABLE)
-                database.executemany(_ADD, [_row(entry) for entry in pending.values()])
+            if self._database is None:
+                self._database = opened(self._path, _TABLE)
+            with self._database:
+                self._database.executemany(_ADD, [_row(entry) for entry in pending.values()])
         except (sqlite3.Error, OSError) as error:
             with self._lock:
                 for place, entry in pending.items():
@@ -107,6 +113,9 @@ class SpendLedger:
         if writer is not None:
             writer.join(10)
         self.flush()
+        if self._database is not None:
+            self._database.close()
+            self._database = None
 
     def _write_for_ever(self) -> None:
         while not self._wake.wait(_FLUSH_SECONDS):

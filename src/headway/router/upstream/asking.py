@@ -91,14 +91,8 @@ class Asking:
             except TryError as error:
                 failure = error
                 self._ended(question, backend, error.outcome)
-            if failure != 429 and note_failure(
-                state,
-                self.pool.states,
-                reliability.consecutive_5xx,
-                reliability.ejection_time,
-                reliability.max_ejection_percent,
-            ):
-                self._metrics.count("vsr_upstream_ejections", self.target.name, backend.alias)
+            if _is_the_backends(failure, question):
+                self._note_failure(backend, state, reliability)
             untried = self.pool.untried(tried)
             wait = None
             if repeats(reliability, failure, used, untried) and self._load.may_repeat(reliability):
@@ -116,6 +110,10 @@ class Asking:
                     await asyncio.sleep(wait)
             finally:
                 self._load.repeating -= 1
+
+    def _note_failure(self, backend: Backend, state: BackendState, limits: Reliability) -> None:
+        if note_failure(state, self.pool.states, limits.consecutive_5xx, limits.ejection_time, limits.max_ejection_percent):
+            self._metrics.count("vsr_upstream_ejections", self.target.name, backend.alias)
 
     async def _one_try(
         self, question: Question, reliability: Reliability, backend: Backend, state: BackendState, end: float
@@ -152,6 +150,13 @@ class Asking:
     def _ended(self, question: Question, backend: Backend, outcome: str) -> None:
         question.attempts.append(f"{backend.alias}: {outcome}")
         self._metrics.count("vsr_upstream_attempts", self.target.name, backend.alias, outcome)
+
+
+def _is_the_backends(failure: TryError | int, question: Question) -> bool:
+    """Whether the failure speaks against the backend: not when it is busy, and not when the caller had no time left, or callers could take it out."""
+    if isinstance(failure, int):
+        return failure != 429
+    return not (failure.timed_out and question.deadline is not None and question.deadline.left <= 0)
 
 
 def _end(question: Question, end: float) -> float:

@@ -34,6 +34,8 @@ def question_for(
     body = {key: value for key, value in context.body.items() if key not in _NEVER_SENT}
     body = {key: value for key, value in {**body, **changes}.items() if key not in changes or value is not None}
     family = target.reasoning if context.decision_name is not None else None
+    if family is not None:
+        _count_reasoning(context, target, selection)
     losses = Losses()
     path = other_route(context)
     formats = {backend.format for backend in target.backends}
@@ -65,6 +67,13 @@ def question_for(
         context.deadline if context.deadline.visible else None,
         context.attempts,
     )
+
+
+def _count_reasoning(context: RequestContext, target: Target, selection: Selection) -> None:
+    metrics = context.generation.services.metrics
+    metrics.count("llm_reasoning_decisions", target.name, "on" if selection.use_reasoning else "off")
+    if selection.reasoning_effort is not None:
+        metrics.count("llm_reasoning_effort_usage", target.name, selection.reasoning_effort)
 
 
 def other_route(context: RequestContext) -> str | None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from headway.router.catalog.retry_conditions import FAILED_CONNECTIONS, retry_words
+from headway.router.catalog.retry_conditions import RETRIED_STATUSES as STATUSES_OF
 from headway.router.config.document.decisions import DecisionReliability
 from headway.router.config.document.providers import ProviderReliability
 from headway.router.config.duration import seconds
@@ -71,15 +73,6 @@ _AS_THEY_ARE: Mapping[str, str] = {
     "retry_budget_percent": "budget_percent",
     "retry_budget_min_concurrency": "budget_minimum",
 }
-_STATUS_WORDS: Mapping[str, frozenset[int]] = {
-    "5xx": frozenset(range(500, 600)),
-    "gateway-error": frozenset({502, 503, 504}),
-    "retriable-4xx": frozenset({409}),
-    "retriable-status-codes": frozenset(),
-}
-_CONNECT_WORDS = frozenset({"connect-failure", "refused-stream", "reset", "reset-before-request"})
-RETRY_WORDS = frozenset(_STATUS_WORDS) | _CONNECT_WORDS
-
 
 def reliability_of(
     settings: ProviderReliability | DecisionReliability | None, under: Reliability | None = None
@@ -98,14 +91,9 @@ def reliability_of(
     words = retry_words(given.get("retry_on"))
     if words:
         changes["on_connect"] = (
-            bool(words & _CONNECT_WORDS) or "5xx" in words or (under is not None and base.on_connect)
+            bool(words & FAILED_CONNECTIONS) or (under is not None and base.on_connect)
         )
-        statuses = statuses.union(*(_STATUS_WORDS.get(word, frozenset()) for word in words))
+        statuses = statuses.union(*(STATUSES_OF.get(word, frozenset()) for word in words))
     if words or statuses:
         changes["statuses"] = statuses if under is None else base.statuses | statuses
     return replace(base, **changes)
-
-
-def retry_words(retry_on: str | None) -> frozenset[str]:
-    """The conditions of a comma-separated `retry_on`."""
-    return frozenset(filter(None, (word.strip() for word in (retry_on or "").split(","))))

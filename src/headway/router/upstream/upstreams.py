@@ -79,6 +79,10 @@ class ConnectedUpstreams:
 
     def start(self) -> None:
         self._services.backends.keep_only(backend.identity for model in self.models.values() for backend in model.target.backends)
+        for model in self.models.values():
+            if model.target.reliability.health_path is None:  # the word of checks that are no more
+                for state in model.pool.states:
+                    state.healthy = True
         self._checks.start()
 
     async def send(self, context: RequestContext) -> Reply:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from headway.router.config.document.node import Node
-from headway.router.config.document.projections import ProjectionMapping, ProjectionPartition, ProjectionScoreInput
 from headway.router.config.document.numeric_range import NumericPredicate
+from headway.router.config.document.projections import ProjectionMapping, ProjectionPartition, ProjectionScoreInput
 from headway.router.config.document.text_signals import (
     ContextRule,
     ConversationRule,

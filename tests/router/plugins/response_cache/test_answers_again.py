@@ -200,7 +200,8 @@ def test_a_text_that_the_model_reads_in_part_is_not_compared(tmp_path: Path) -> 
     run(work)
 
 
-def test_redis_that_goes_away_is_a_miss_and_comes_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("server", [SERVER] if SERVER else [])
+def test_redis_that_goes_away_is_a_miss_and_never_an_error(tmp_path: Path, server: str) -> None:
     async def work() -> None:
         with redis_server() as (port, process):
             connection = {"host": "127.0.0.1", "port": port}

@@ -50,6 +50,7 @@ def test_they_beat_chance_and_the_majority_on_unseen_rows(tmp_path: Path, algori
     assert set(found["chosen"]) == set(TOPICS)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_arrays_say_what_scikit_learn_says() -> None:
     chance = np.random.default_rng(3)
     vectors = chance.normal(size=(120, 8)).astype(np.float32)

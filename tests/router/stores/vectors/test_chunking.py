@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +38,7 @@ def test_pieces_are_small_enough_and_every_character_is_in_one(text: str, sizes:
 def test_neighbours_share_their_ends() -> None:
     found = pieces("".join(f"Sentence number {number}. " for number in range(40)), Chunking(40, 16))
     assert len(found) > 3
-    for first, second in zip(found, found[1:], strict=False):
+    for first, second in itertools.pairwise(found):
         assert second.split(". ")[0] in first
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from headway.router.catalog.retry_conditions import known_words
 from headway.router.config.document.algorithms import Algorithm
 from headway.router.config.document.names import Name
 from headway.router.config.document.node import Node
@@ -83,7 +84,7 @@ class DecisionReliability(Node):
     idle_timeout: Duration | None = None
     first_byte_timeout: Duration | None = None
     retry_count: int | None = Field(default=None, ge=0, le=5)
-    retry_on: str | None = None
+    retry_on: Annotated[str, AfterValidator(known_words)] | None = None
     retriable_status_codes: list[StatusCode] | None = None
     retry_back_off_base: PositiveDuration | None = None
     retry_back_off_max: PositiveDuration | None = None

@@ -87,14 +87,16 @@ class ModelReplica(Node):
 
 
 class ModelDeployment(Node):
-    """`model_runtime` serves task and decision models; `http` is one of the `external` services, by name."""
+    """A model of a model runtime that the router starts, or of one that is attached by its `endpoint`."""
 
-    absent: ClassVar[Mapping[str, str]] = {"process": "each replica is a process of its own; use replicas"}
+    absent: ClassVar[Mapping[str, str]] = {
+        "process": "each replica is a process of its own; use replicas",
+        "external_model": "services of other kinds are not asked; attach a model runtime by its endpoint",
+    }
 
     artifact: Annotated[str, AfterValidator(_artifact)] | None = None
     revision: Annotated[str, AfterValidator(_revision)] | None = None
-    external_model: str | None = None
-    provider: Literal["model_runtime", "http"] | None = None
+    provider: Literal["model_runtime"]
     device: Device | None = None
     input: ModelInputBudget | None = None
     max_num_seqs: int | None = Field(default=None, ge=1)
@@ -109,24 +111,6 @@ class ModelDeployment(Node):
 
     @model_validator(mode="after")
     def _is_coherent(self) -> ModelDeployment:
-        if self.provider == "http":
-            self._check_external()
-        else:
-            self._check_runtime()
-        return self
-
-    def _check_external(self) -> None:
-        foreign = [name for name in _RUNTIME_ONLY if getattr(self, name) is not None]
-        if foreign:
-            raise ValueError(f"{', '.join(foreign)} belong to provider model_runtime; this one is http")
-        if not self.external_model:
-            raise ValueError("provider http needs external_model, the name of one of global.model_catalog.external")
-
-    def _check_runtime(self) -> None:
-        if self.provider is None:
-            raise ValueError("provider is required: model_runtime or http")
-        if self.external_model is not None:
-            raise ValueError("external_model belongs to provider http")
         if self.replicas:
             foreign = [name for name in ("device", "endpoint", "served_name") if getattr(self, name) is not None]
             if foreign:
@@ -140,21 +124,7 @@ class ModelDeployment(Node):
             raise ValueError("a model that the router runs needs artifact: a Hub repository ID or an absolute package path")
         if self.revision is not None and (self.artifact or "").startswith("/"):
             raise ValueError("revision belongs to a Hub repository; the artifact is a path")
-
-
-_RUNTIME_ONLY = (
-    "artifact",
-    "device",
-    "endpoint",
-    "replicas",
-    "served_name",
-    "public_name",
-    "max_num_seqs",
-    "max_num_batched_tokens",
-    "batch_window_ms",
-    "dtype",
-    "enable_shared_context",
-)
+        return self
 
 
 def _check_placement(place: ModelReplica | ModelDeployment) -> None:
@@ -188,9 +158,10 @@ class OperatingPointReference(Node):
 class ModelBinding(Node):
     """Which deployment answers for a consumer, and what it has to be able to do."""
 
+    absent: ClassVar[Mapping[str, str]] = {"adapter": "the card of a model says how it is asked"}
+
     deployment: str = Field(min_length=1)
     contract: str = Field(min_length=1)
-    adapter: str | None = None
     head: str | None = None
     mapping_path: str | None = None
     pair_scorer: PairScorerSelection | None = None

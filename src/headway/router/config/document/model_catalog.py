@@ -61,40 +61,6 @@ class EmbeddingCatalog(Node):
     semantic: EmbeddingModels | None = None
 
 
-class ClassifierVLLMEndpoint(Node):
-    address: str | None = None
-    port: int | None = Field(default=None, ge=1, le=65535)
-    protocol: Literal["http", "https"] | None = None
-    name: str | None = None
-    use_chat_template: bool | None = None
-    prompt_template: str | None = None
-
-
-class ExternalModelReasoning(Node):
-    family: str
-    use_reasoning: bool
-    reasoning_effort: str | None = None
-
-
-class ExternalModel(Node):
-    """A service that is neither a provider model nor a model runtime."""
-
-    name: Text | None = None
-    llm_provider: str | None = None
-    model_role: str | None = None
-    llm_endpoint: ClassifierVLLMEndpoint | None = None
-    llm_model_name: str | None = None
-    llm_timeout_seconds: float | None = Field(default=None, ge=0)
-    parser_type: str | None = None
-    threshold: float | None = None
-    access_key: str | None = None
-    max_tokens: int | None = Field(default=None, ge=0)
-    temperature: float | None = Field(default=None, ge=0)
-    reasoning: ExternalModelReasoning | None = None
-    max_request_bytes: int | None = Field(default=None, ge=0)
-    max_response_bytes: int | None = Field(default=None, ge=0)
-
-
 class KnowledgeBaseSource(Node):
     """`manifest` is a JSON file below the folder `path`: `{"labels": {name: {"description", "exemplars": [text]}}}`."""
 
@@ -147,13 +113,15 @@ class ModelCatalog(Node):
     """`deployments` are added to the default ones, an entry of the same name replaces the whole of it. `deployments: null` clears the default
     ones, a null entry removes one. `signal_timeout_ms` is the deadline of a request's model signals."""
 
+    absent: ClassVar[Mapping[str, str]] = {
+        "external": "services of other kinds are not asked; attach a model runtime by its endpoint, or let a decision model judge",
+    }
     nullable: ClassVar[frozenset[str]] = frozenset({"deployments"})
 
     bindings: dict[str, ModelBinding] | None = None
     deployments: dict[str, ModelDeployment | None] | None = None
     embeddings: EmbeddingCatalog | None = None
     system: SystemModels | None = None
-    external: list[ExternalModel] | None = None
     kbs: list[KnowledgeBase] | None = None
     modules: ModelModules | None = None
     admission: dict[str, Admission] | None = None

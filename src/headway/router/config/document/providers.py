@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from headway.router.catalog.retry_conditions import known_words
 from headway.router.config.document.node import Node
 from headway.router.config.duration import Duration, PositiveDuration, seconds
 
@@ -117,7 +118,7 @@ class ProviderReliability(Node):
 
     lb_policy: Literal["round_robin", "least_request"] = "round_robin"
     retry_count: int | None = Field(default=None, ge=0, le=5)
-    retry_on: str | None = None
+    retry_on: Annotated[str, AfterValidator(known_words)] | None = None
     consecutive_5xx: int = Field(default=0, ge=0)
     base_ejection_time: PositiveDuration = "30s"
     max_ejection_percent: int = Field(default=50, ge=0, le=100)

@@ -38,7 +38,7 @@ LEAF_TYPES = (
     "systemone",
     "user_feedback",
 )  # what a condition may name, in the order of the alphabet
-LABELLED_TYPES = frozenset(("classifier", "systemone"))  # whose conditions may have a label, a predicate and on_error
+LABELLED_TYPES = frozenset(("classifier", "systemone"))  # whose conditions may have a label and on_error
 _OTHER_TYPES: Mapping[str, str] = {"decision": "systemone"}
 
 
@@ -49,7 +49,8 @@ def _leaf_type(found: Any) -> Any:
 class RuleNode(Node):
     """A condition (`type`, `name`), or a combination of conditions (`operator`, `conditions`), never both.
 
-    A combination without `operator` is AND; operators are read in any case. `on_unknown` belongs to the root; `on_error` (what a signal counts as
+    A condition with a `predicate` holds when the number that the signal measured is in its range, whatever the rule itself makes of it. A
+    combination without `operator` is AND; operators are read in any case. `on_unknown` belongs to the root; `on_error` (what a signal counts as
     that failed) to conditions on classifiers and systemone questions, and has no meaning beside the root's `on_unknown`.
     """
 
@@ -94,7 +95,7 @@ class RuleNode(Node):
             missing = "type" if self.type is None else "name"
             raise PydanticCustomError("rule_node_incomplete", "a condition needs a type and a name, {missing} is missing", {"missing": missing})
         if self.type not in LABELLED_TYPES:
-            for key in ("label", "predicate", "on_error"):
+            for key in ("label", "on_error"):
                 if getattr(self, key) is not None:
                     raise PydanticCustomError(
                         "rule_node_key", "{key} is only for conditions on classifier and systemone, found at {type}", {"key": key, "type": self.type}

@@ -14,41 +14,45 @@ class EmbeddingAPI(Node):
     enabled: bool = True
 
 
-class BatchClassification(Node):
-    max_batch_size: int | None = Field(default=None, ge=1)
-    concurrency_threshold: int | None = Field(default=None, ge=0)
-    max_concurrency: int | None = Field(default=None, ge=1)
-
-
 class RoutingPreview(Node):
     request_timeout_seconds: int = Field(default=120, ge=1, le=3600)
     max_concurrency: int = Field(default=16, ge=1)
 
 
 class API(Node):
+    absent: ClassVar[Mapping[str, str]] = {"batch_classification": "the texts of a batch are judged together; there is nothing to tune"}
+
     embeddings: EmbeddingAPI | None = None
-    batch_classification: BatchClassification | None = None
     routing_preview: RoutingPreview | None = None
 
 
+_ONE_REDIS = "one Redis keeps the responses; name it in address"
+_ROUTERS_CHOICE = "the router's connections to Redis need no such setting"
+
+
 class ResponseAPIRedis(Node):
-    address: str | None = None
+    """`address` is host:port; `read_timeout` bounds each command, in seconds."""
+
+    absent: ClassVar[Mapping[str, str]] = {
+        "cluster_mode": _ONE_REDIS,
+        "cluster_addresses": _ONE_REDIS,
+        "config_path": _ONE_REDIS,
+        "pool_size": _ROUTERS_CHOICE,
+        "min_idle_conns": _ROUTERS_CHOICE,
+        "max_retries": _ROUTERS_CHOICE,
+        "dial_timeout": "read_timeout bounds connecting, too",
+        "write_timeout": "read_timeout bounds writing, too",
+    }
+
+    address: str = Field(default="localhost:6379", pattern=r"^[^\s/]+:\d{1,5}$")
     password: str | None = None
-    db: int | None = None
-    key_prefix: str | None = None
-    cluster_mode: bool | None = None
-    cluster_addresses: list[str] | None = None
-    pool_size: int | None = None
-    min_idle_conns: int | None = None
-    max_retries: int | None = None
-    dial_timeout: int | None = None
-    read_timeout: int | None = None
-    write_timeout: int | None = None
-    tls_enabled: bool | None = None
+    db: int = Field(default=0, ge=0)
+    key_prefix: str = "headway:response:"
+    read_timeout: int = Field(default=1, ge=1)
+    tls_enabled: bool = False
     tls_cert_path: str | None = None
     tls_key_path: str | None = None
     tls_ca_path: str | None = None
-    config_path: str | None = None
 
 
 class ResponseAPI(Node):
@@ -61,29 +65,12 @@ class ResponseAPI(Node):
     redis: ResponseAPIRedis | None = None
 
 
-class TracingExporter(Node):
-    type: str | None = None
-    endpoint: str | None = None
-    insecure: bool | None = None
-
-
-class TracingSampling(Node):
-    type: str | None = None
-    rate: float | None = None
-
-
-class TracingResource(Node):
-    service_name: str | None = None
-    service_version: str | None = None
-    deployment_environment: str | None = None
-
-
 class Tracing(Node):
-    enabled: bool | None = None
-    provider: str | None = None
-    exporter: TracingExporter | None = None
-    sampling: TracingSampling | None = None
-    resource: TracingResource | None = None
+    """Spans are not sent anywhere; the header x-vsr-trace explains one request, /metrics all of them."""
+
+    absent: ClassVar[Mapping[str, str]] = dict.fromkeys(("provider", "exporter", "sampling", "resource"), "spans are not exported")
+
+    enabled: Literal[False] = False
 
 
 class Metrics(Node):
@@ -93,9 +80,9 @@ class Metrics(Node):
 
 
 class Profiling(Node):
-    enabled: bool = False
-    port: int | None = Field(default=None, ge=1, le=65535)
-    bind: str | None = None
+    absent: ClassVar[Mapping[str, str]] = dict.fromkeys(("port", "bind"), "there is no profiling address")
+
+    enabled: Literal[False] = False
 
 
 class Observability(Node):

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from headway.router.config.diagnostics import Path
-from headway.router.config.migration.tree import Mapping, Tree, items
+from headway.router.config.migration.tree import Mapping, Tree, items, mapping_of, texts
 
 _ROUTING: Final = ("signals", "decisions", "strategy")
 
@@ -77,7 +77,7 @@ def move_models(tree: Tree) -> None:
         for old, new in _MODEL_KEYS.items():
             if given.get(old) not in (None, "") and new not in model:
                 model[new] = given[old]
-        refs = [_backend(endpoints[each], profiles, given) for each in given.get("preferred_endpoints") or () if each in endpoints]
+        refs = [_backend(endpoints[each], profiles, given) for each in texts(given.get("preferred_endpoints")) if each in endpoints]
         if refs and "backend_refs" not in model:
             model["backend_refs"] = CommentedSeq(refs)
         for key in given:
@@ -91,8 +91,8 @@ def move_models(tree: Tree) -> None:
 
 def _backend(endpoint: Mapping, profiles: Any, model: Mapping) -> CommentedMap:
     found = CommentedMap(name=str(endpoint.get("name")))
-    profile = profiles.get(endpoint.get("provider_profile")) if isinstance(profiles, MutableMapping) else None
-    if isinstance(profile, MutableMapping):
+    profile = mapping_of(profiles, endpoint.get("provider_profile"))
+    if profile is not None:
         found.update({("provider" if key == "type" else key): profile[key] for key in _PROFILE_KEYS if profile.get(key) is not None})
     if endpoint.get("address") and "base_url" not in found:
         port = endpoint.get("port")
@@ -108,15 +108,17 @@ def named(models: list[Any], name: str) -> Mapping:
     for each in items(models):
         if each.get("name") == name:
             return each
-    models.append(CommentedMap(name=name))
-    return models[-1]
+    added: Mapping = CommentedMap(name=name)
+    models.append(added)
+    return added
 
 
 def _list(tree: Tree, *path: str) -> list[Any]:
     above = tree.made(*path[:-1])
     if not isinstance(above.get(path[-1]), list):
         above[path[-1]] = CommentedSeq()
-    return above[path[-1]]
+    found: list[Any] = above[path[-1]]
+    return found
 
 
 _CLASSIFIER: Final = {"category_model": "domain", "pii_model": "pii", "mcp_category_model": "mcp", "preference_model": "preference"}

@@ -10,7 +10,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from headway.router.catalog.reasoning_families import REASONING_FAMILIES
 from headway.router.config.diagnostics import Path
 from headway.router.config.migration.flat_layout import CARD_KEYS, named
-from headway.router.config.migration.tree import Mapping, Tree, items, remove
+from headway.router.config.migration.tree import Mapping, Tree, items, mapping_of, remove, texts
 
 _PROVIDERS: Final[Path] = ("providers",)
 _DEFAULTS: Final[Path] = ("providers", "defaults")
@@ -86,11 +86,11 @@ def _reasoning(tree: Tree, model: Mapping, path: Path, families: Any) -> None:
     family = model.get("reasoning_family")
     if "reasoning_family" not in model:
         return
-    definition = families.get(family) if isinstance(families, MutableMapping) else None
+    definition = mapping_of(families, family)
     if "reasoning" not in model and family:
-        if isinstance(definition, MutableMapping):
+        if definition is not None:
             model["reasoning"] = _written_out(definition)
-        elif family in REASONING_FAMILIES:
+        elif isinstance(family, str) and family in REASONING_FAMILIES:
             model["reasoning"] = CommentedMap(family=family)
         else:
             tree.open((*path, "reasoning_family"), f'"{family}" is defined nowhere; describe the model\'s reasoning')
@@ -119,7 +119,7 @@ def _targets(tree: Tree, providers: Mapping) -> None:
                 continue
             model = named(providers["models"], str(name))
             model.update({key: target[key] for key in _TARGET_KEYS if target.get(key) is not None and key not in model})
-            refs = [_target_backend(str(each), backends, profiles, target) for each in target.get("backend_refs") or ()]
+            refs = [_target_backend(each, backends, profiles, target) for each in texts(target.get("backend_refs"))]
             if any(refs) and "backend_refs" not in model:
                 model["backend_refs"] = CommentedSeq([ref for ref in refs if ref is not None])
     for key in ("model_targets", "backends", "auth_profiles"):
@@ -129,12 +129,12 @@ def _targets(tree: Tree, providers: Mapping) -> None:
 
 
 def _target_backend(name: str, backends: Any, profiles: Any, target: Mapping) -> CommentedMap | None:
-    backend = backends.get(name) if isinstance(backends, MutableMapping) else None
-    if not isinstance(backend, MutableMapping):
+    backend = mapping_of(backends, name)
+    if backend is None:
         return None
     found = CommentedMap({"name": name, **backend})
-    profile = profiles.get(target.get("auth_ref")) if isinstance(profiles, MutableMapping) else None
-    if isinstance(profile, MutableMapping):
+    profile = mapping_of(profiles, target.get("auth_ref"))
+    if profile is not None:
         for key in ("api_key", "api_key_env"):
             if profile.get(key):
                 found.setdefault(key, profile[key])

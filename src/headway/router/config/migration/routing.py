@@ -8,7 +8,7 @@ from typing import Any, Final
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from headway.router.config.diagnostics import Path
-from headway.router.config.migration.tree import Mapping, Tree, items, remove
+from headway.router.config.migration.tree import Mapping, Tree, items, remove, texts
 
 _NLI: Final = "explanations by an NLI model are gone"
 _CACHES: Final = ("semantic-cache", "semantic_cache", "response-cache")
@@ -44,15 +44,15 @@ def _aliases(tree: Tree, router: Mapping | None) -> None:
     """`vllm-sr/auto`, `auto` and `MoM` always lead to the recipe default; other names need an entrypoint."""
     if router is None:
         return
-    names = [*(router.get("auto_model_names") or ()), router.get("auto_model_name")]
-    wanted = list(dict.fromkeys(str(name).strip() for name in names if name and str(name).strip()))
+    names = texts([*texts(router.get("auto_model_names")), router.get("auto_model_name")])
+    wanted = list(dict.fromkeys(name.strip() for name in names if name.strip()))
     for key in ("auto_model_name", "auto_model_names"):
         tree.drop(router, key, ("global", "router"), f"an entrypoint leads {', '.join(wanted) or 'no name'} to the recipe default")
     if not wanted:
         return
     if not isinstance(tree.root.get("entrypoints"), list):
         tree.root["entrypoints"] = CommentedSeq()
-    taken = {name for entry in items(tree.root["entrypoints"]) for name in entry.get("model_names") or ()}
+    taken = {name for entry in items(tree.root["entrypoints"]) for name in texts(entry.get("model_names"))}
     free = [name for name in wanted if name not in taken]
     if free:
         tree.root["entrypoints"].append(CommentedMap(model_names=CommentedSeq(free), recipe="default"))

@@ -125,6 +125,17 @@ def items(value: Any) -> list[Mapping]:
     return [item for item in value if isinstance(item, MutableMapping)] if isinstance(value, list) else []
 
 
+def texts(value: Any) -> list[str]:
+    """The strings of a list; none for anything else."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def mapping_of(value: Any, key: Any) -> Mapping | None:
+    """The mapping that `value`, a mapping of mappings, has under `key`."""
+    found = value.get(key) if isinstance(value, MutableMapping) and isinstance(key, str) else None
+    return found if isinstance(found, MutableMapping) else None
+
+
 def remove(place: Mapping, key: str) -> None:
     """A key that only an anchor brings (`<<`) cannot be removed here; it goes where the anchor stands."""
     try:

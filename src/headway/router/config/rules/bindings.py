@@ -94,16 +94,6 @@ def _complaint(consumer: str, binding: ModelBinding, deployment: ModelDeployment
         return f"{SCORES} needs an operating_point"
     if binding.pair_scorer is not None and consumer != "rag.reranker":
         return "pair_scorer is for rag.reranker"
-    if consumer == "rag.reranker" and (deployment.provider == "http" or not rejects):
-        return "a reranker is a model runtime's, and rejects pairs that are too long"
-    if deployment.provider == "http":
-        return _external_complaint(binding, consumer)
-    return None
-
-
-def _external_complaint(binding: ModelBinding, consumer: str) -> str | None:
-    if binding.head is not None:
-        return "head is a head of a model that a runtime serves; provider http has none"
-    if consumer != "embedding" and not binding.adapter:
-        return "provider http needs an adapter"
+    if consumer == "rag.reranker" and not rejects:
+        return "pairs that are too long are rejected, not shortened: input.overflow is reject"
     return None

@@ -15,14 +15,9 @@ _PATH: Path = ("global", "model_catalog", "deployments")
 
 
 def deployments(document: Document) -> Iterator[Diagnostic]:
-    catalog = catalog_of(document)
-    services = {each.name for each in (catalog.external if catalog else None) or () if each.name}
     for name, deployment in declared(document).items():
         if not name or name != name.strip():
             yield Diagnostic("name_untrimmed", f'"{name}" is no name for a deployment: empty, or with spaces around it', (*_PATH, name))
-        if deployment.provider == "http" and deployment.external_model not in services:
-            message = f'external model "{deployment.external_model}" is not among global.model_catalog.external'
-            yield Diagnostic("external_unknown", message, (*_PATH, name, "external_model"), did_you_mean(deployment.external_model, services))
         if _unpinned(deployment):
             message = f"{deployment.artifact} is no built-in model and has no revision: the runtime will refuse to load it"
             fix = "Set revision to the 40-hex commit, or give the absolute path of a local package"

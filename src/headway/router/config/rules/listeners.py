@@ -59,6 +59,6 @@ def public_names(document: Document) -> dict[str, list[str]]:
     for key, deployment in declared(document).items():
         artifact = deployment.artifact or ""
         name = deployment.public_name or ("" if artifact.startswith("/") else artifact)
-        if name and deployment.provider != "http":
+        if name:
             found.setdefault(name, []).append(key)
     return found

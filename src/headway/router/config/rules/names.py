@@ -12,13 +12,12 @@ from headway.router.config.rules.profiles import profiles
 
 
 def repeated_names(document: Document) -> Iterator[Diagnostic]:
-    """Listeners, provider models, model cards, deployments' services, knowledge bases; in each recipe decisions and the rules of a kind."""
+    """Listeners, provider models, model cards, knowledge bases; in each recipe decisions and the rules of a kind."""
     providers, routing, settings = document.providers, document.routing, document.global_
     catalog = settings.model_catalog if settings else None
     yield from _repeated(document.listeners, ("listeners",), "listener")
     yield from _repeated(providers.models if providers else None, ("providers", "models"), "provider model")
     yield from _repeated(routing.modelCards if routing else None, ("routing", "modelCards"), "model card")
-    yield from _repeated(catalog.external if catalog else None, ("global", "model_catalog", "external"), "external model")
     yield from _repeated(catalog.kbs if catalog else None, ("global", "model_catalog", "kbs"), "knowledge base")
     for profile in profiles(document):
         yield from _repeated(profile.routing.decisions, (*profile.path, "decisions"), "decision")

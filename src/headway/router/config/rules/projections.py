@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from graphlib import CycleError, TopologicalSorter
 
 from headway.router.config.diagnostics import Diagnostic, Path
 from headway.router.config.document.document import Document
@@ -12,6 +11,7 @@ from headway.router.config.document.projections import Projections, ProjectionSc
 from headway.router.config.document.routing import RecipeRouting
 from headway.router.config.rules.profiles import did_you_mean, profiles
 from headway.router.deployments.specification import catalog_of
+from headway.router.projections.graph import ProjectionCycleError, ordered
 from headway.router.signals.table import KIND_OF_TYPE
 
 _KB_METRICS = ("best_score", "best_matched_score")  # every knowledge base has these
@@ -43,7 +43,7 @@ def _one(routing: RecipeRouting, given: Projections, path: Path, bases: Mapping[
                 yield Diagnostic("name_repeated", f'{collection[:-1]} "{name}" stands there twice', (*path, collection, index, "name"))
     yield from _members(routing, given, path)
     yield from _inputs(routing, given, path, sources, bases)
-    yield from _cycles(given, path, sources)
+    yield from _cycles(given, path)
 
 
 def _members(routing: RecipeRouting, given: Projections, path: Path) -> Iterator[Diagnostic]:
@@ -103,12 +103,8 @@ def _metric(each: ProjectionScoreInput, place: Path, bases: Mapping[str, Knowled
         yield Diagnostic("metric_undeclared", message, (*place, "metric"), did_you_mean(each.metric, metrics))
 
 
-def _cycles(given: Projections, path: Path, sources: Mapping[str, str]) -> Iterator[Diagnostic]:
-    order: dict[str, set[str]] = {}
-    for score in given.scores or ():
-        read = [each for each in score.inputs if each.type == "projection" and each.name]
-        order[score.name] = {sources.get(each.name or "", each.name or "") if each.value_source == "confidence" else each.name or "" for each in read}
+def _cycles(given: Projections, path: Path) -> Iterator[Diagnostic]:
     try:
-        TopologicalSorter(order).prepare()
-    except CycleError as error:
-        yield Diagnostic("score_cycle", f"scores read each other in a circle: {' -> '.join(reversed(error.args[1]))}", (*path, "scores"))
+        ordered(given)
+    except ProjectionCycleError as error:
+        yield Diagnostic("score_cycle", error.message, (*path, "scores"))

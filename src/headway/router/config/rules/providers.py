@@ -57,8 +57,8 @@ def _native(model: ProviderModel, path: Path, document: Document) -> Iterator[Di
         message = f'native model "{model.name}" is its deployment; it has no backend_refs, provider_model_id or external_model_ids'
         yield Diagnostic("model_incoherent", message, path)
     deployment = declared(document).get(model.deployment)
-    if deployment is None or deployment.provider == "http":
-        message = f'"{model.deployment}" is no deployment of a model runtime'
+    if deployment is None:
+        message = f'"{model.deployment}" is no deployment'
         yield Diagnostic("deployment_unknown", message, (*path, "deployment"), did_you_mean(model.deployment, declared(document)))
     if any(owner != model.deployment for owner in public_names(document).get(model.name, ())):
         yield Diagnostic("name_ambiguous", f'"{model.name}" is the public name of another deployment', (*path, "name"))

@@ -52,8 +52,6 @@ def _answerable(name: str | None, path: Path, whose: str, document: Document) ->
 
 
 def _no_decision_model(deployment: ModelDeployment) -> str | None:
-    if deployment.provider == "http":
-        return "questions go to a model runtime; its provider is http"
     tokens = (deployment.input.max_tokens if deployment.input else None) or 0
     overflow = (deployment.input.overflow if deployment.input else None) or "reject"
     if (overflow == "reject" and not tokens) or (overflow == "window" and tokens):

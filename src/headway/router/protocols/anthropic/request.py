@@ -44,7 +44,7 @@ def chat_body(body: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
         chat["user"] = metadata["user_id"]
     for name in body:
         if name in _LOST or name not in _READ:
-            losses.note(str(name)[:60])
+            losses.note(str(name))
     return chat
 
 

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headway.router.listener.usage import token_count
 from headway.router.protocols.deltas import Delta, read_message
 from headway.router.protocols.responses.items import Item
 
@@ -114,5 +115,4 @@ def usage_of_response(usage: Any) -> dict[str, Any] | None:
 
 
 def _count(counts: Any, name: str) -> int:
-    value = counts.get(name) if isinstance(counts, Mapping) else None
-    return value if isinstance(value, int) else 0
+    return token_count(counts.get(name)) if isinstance(counts, Mapping) else 0

@@ -27,12 +27,14 @@ def input_items(given: Any) -> list[Item]:
     for at, item in enumerate(given):
         if not isinstance(item, dict):
             raise RequestError(f"input[{at}] must be an object", param=f"input[{at}]")
-        kind = item.get("type") or "message"
+        kind, name = item.get("type") or "message", item.get("id")
+        if not isinstance(kind, str) or not isinstance(name, str | None):
+            raise RequestError(f"type and id of input[{at}] must be strings", param=f"input[{at}]")
         content = item.get("content")
         if kind == "message" and isinstance(content, str):
             text = "output_text" if item.get("role") == "assistant" else "input_text"
             item = {**item, "content": [{"type": text, "text": content}]}
-        found.append({**item, "type": kind, "id": item.get("id") or f"{_PREFIXES.get(kind, 'item')}_{uuid.uuid4().hex}"})
+        found.append({**item, "type": kind, "id": name or f"{_PREFIXES.get(kind, 'item')}_{uuid.uuid4().hex}"})
     return found
 
 

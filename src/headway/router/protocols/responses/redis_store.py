@@ -2,70 +2,57 @@
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Awaitable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import orjson
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
 
 from headway.router.config.document.services import ResponseAPIRedis
+from headway.router.config.document.stores import RedisConnection, RedisTLS
 from headway.router.protocols.responses.store import Record, StoreUnavailableError
+from headway.router.stores.redis_link import Redis, RedisLink
 
-T = TypeVar("T")
-_PREFIX = "headway:response:"
-_SECONDS = 2.0
+_SILENCE = object()
 
 
 class RedisStore:
-    """Redis forgets the records by itself. What does not answer within two seconds is unavailable."""
+    """Redis forgets the records by itself."""
 
-    def __init__(self, client: Any, ttl_seconds: int, prefix: str = _PREFIX) -> None:
-        self._client, self._ttl, self._prefix = client, ttl_seconds, prefix
+    def __init__(self, link: RedisLink, ttl_seconds: int, prefix: str) -> None:
+        self._link, self._ttl, self._prefix = link, ttl_seconds, prefix
 
     async def put(self, name: str, record: Record) -> None:
-        await _asked(self._client.set(self._prefix + name, orjson.dumps(record), ex=self._ttl))
+        await self._asked(lambda redis: redis.set(self._prefix + name, orjson.dumps(record), ex=self._ttl or None))
 
     async def get(self, name: str) -> Record | None:
-        raw = await _asked(self._client.get(self._prefix + name))
+        raw = await self._asked(lambda redis: redis.get(self._prefix + name))
         if raw is None:
             return None
         found: Record = orjson.loads(raw)
         return found
 
     async def delete(self, name: str) -> bool:
-        return bool(await _asked(self._client.delete(self._prefix + name)))
+        return bool(await self._asked(lambda redis: redis.delete(self._prefix + name)))
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._link.close()
+
+    async def _asked(self, ask: Callable[[Redis], Awaitable[Any]]) -> Any:
+        answer = await self._link.run(ask, _SILENCE)
+        if answer is _SILENCE:
+            raise StoreUnavailableError("the store of responses does not answer", fix="Try again later.")
+        return answer
 
 
 def connect(settings: ResponseAPIRedis, ttl_seconds: int) -> RedisStore:
     """The connection is made with the first request."""
-    host, _, port = (settings.address or "127.0.0.1:6379").rpartition(":")
-    client = Redis(
-        host=host or "127.0.0.1",
-        port=int(port) if port.isdecimal() else 6379,
-        db=settings.db or 0,
+    host, _, port = settings.address.rpartition(":")
+    connection = RedisConnection(
+        host=host,
+        port=int(port),
+        database=settings.db,
         password=settings.password,
-        ssl=bool(settings.tls_enabled),
-        ssl_certfile=settings.tls_cert_path,
-        ssl_keyfile=settings.tls_key_path,
-        ssl_ca_certs=settings.tls_ca_path,
-        ssl_min_version=ssl.TLSVersion.TLSv1_2 if settings.tls_enabled else None,
-        max_connections=settings.pool_size or 64,
-        socket_timeout=_SECONDS,
-        socket_connect_timeout=_SECONDS,
-        retry=Retry(NoBackoff(), 1),
+        timeout=settings.read_timeout,
+        tls=RedisTLS(enabled=settings.tls_enabled, cert_file=settings.tls_cert_path, key_file=settings.tls_key_path, ca_file=settings.tls_ca_path),
     )
-    return RedisStore(client, ttl_seconds, settings.key_prefix or _PREFIX)
-
-
-async def _asked(call: Awaitable[T]) -> T:
-    try:
-        return await call
-    except (RedisError, OSError, TimeoutError) as error:
-        raise StoreUnavailableError(f"the store of responses does not answer ({type(error).__name__})", fix="Try again later.") from None
+    return RedisStore(RedisLink(connection), ttl_seconds, settings.key_prefix)

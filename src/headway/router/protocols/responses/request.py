@@ -61,7 +61,7 @@ def chat_body(body: Mapping[str, Any], history: Sequence[Item], items: Sequence[
     _include(body, chat, losses)
     for name in body:
         if name not in _READ:
-            losses.note(str(name)[:60])
+            losses.note(str(name))
     return chat
 
 
@@ -107,6 +107,6 @@ def _include(body: Mapping[str, Any], chat: dict[str, Any], losses: Losses) -> N
         if name == LOGPROBS:
             chat["logprobs"] = True
         else:
-            losses.note(f"include.{str(name)[:40]}")
+            losses.note(f"include.{name}")
     if body.get("top_logprobs") is not None:
         chat["logprobs"], chat["top_logprobs"] = True, body["top_logprobs"]

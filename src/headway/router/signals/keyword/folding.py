@@ -13,11 +13,19 @@ _CLUSTER = re.compile(f"[^{_MARKS}{_JAMO}]?[{_MARKS}{_JAMO}]*", re.DOTALL)
 """A character with everything that may compose with it. Normalising clusters one by one equals normalising the whole."""
 
 
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def whole_characters(text: str) -> str:
+    """`text` with U+FFFD for each half of a surrogate pair, which JSON can carry and which libraries refuse. As long as before."""
+    return _HALF.sub("\ufffd", text)
+
+
 def fold(text: str, case_sensitive: bool = False) -> str:
     """`text` in NFC, without differences of case unless they matter (full case folding: `ẞ` and `SS` become `ss`)."""
     if text.isascii():
         return text if case_sensitive else text.lower()
-    composed = unicodedata.normalize("NFC", text)
+    composed = unicodedata.normalize("NFC", whole_characters(text))
     return composed if case_sensitive else unicodedata.normalize("NFC", composed.casefold())
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from headway.router.config.document.text_signals import LanguageRule
 from headway.router.observation import Observation
 from headway.router.request.view import RequestView
+from headway.router.signals.keyword.folding import whole_characters
 from headway.router.signals.kind import Recipe, SignalKind
 from headway.router.signals.language.detectors import LanguageDetector, language_detector
 from headway.router.truth import Truth
@@ -24,7 +25,7 @@ class LanguageRules:
         self._detector = detector
 
     def observe(self, view: RequestView) -> Sequence[Observation]:
-        text = view.user_text[:_READ]
+        text = whole_characters(view.user_text[:_READ])
         found = self._detector.detect(text) if any(map(str.isalpha, text)) else {}
         best = next(iter(found), None)
         observations = []

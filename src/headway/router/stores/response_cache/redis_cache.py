@@ -8,6 +8,7 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from headway.router.stores.response_cache.entry import Entry, entry_of, facts_of
 
 _COMPARED = 1024  # newest entries of a partition that a lookup compares with
 _VECTORS_HELD = 8192  # entries never change, so vectors that were read once are kept here
+_BATCH = 64  # entries of one round trip where many are read or removed
 _FIELDS = ("facts", "body", "vector")
 
 
@@ -105,7 +107,12 @@ class RedisCache:
         return await self._link.run(lambda redis: self._read(redis, entry_id), None)
 
     async def remove(self, entry_ids: Collection[str]) -> int:
-        return await self._link.run(lambda redis: self._erase(redis, entry_ids), 0)
+        """Some at a time, since each command has the connection's timeout."""
+        waiting, removed = list(entry_ids), 0
+        for start in range(0, len(waiting), _BATCH):
+            part = waiting[start : start + _BATCH]
+            removed += await self._link.run(partial(self._erase, entry_ids=part), 0)
+        return removed
 
     async def clear(self) -> int:
         async def ask(redis: Redis) -> int:
@@ -119,12 +126,12 @@ class RedisCache:
         return await self._link.run(ask, 0)
 
     async def entries(self) -> Sequence[Entry]:
-        async def ask(redis: Redis) -> Sequence[Entry]:
-            ids = [each.decode() for each in await redis.zrange(self._prefix + "order", 0, -1)]
-            found = [entry for each in ids if (entry := await self._read(redis, each)) is not None]
-            return sorted(found, key=lambda entry: -entry.created)
-
-        return await self._link.run(ask, [])
+        ids: list[bytes] = await self._link.run(lambda redis: redis.zrange(self._prefix + "order", 0, -1), [])
+        found: list[Entry] = []
+        for start in range(0, len(ids), _BATCH):
+            part = [each.decode() for each in ids[start : start + _BATCH]]
+            found += await self._link.run(partial(self._read_all, entry_ids=part), [])
+        return sorted(found, key=lambda entry: -entry.created)
 
     async def counts(self) -> Mapping[str, int]:
         async def ask(redis: Redis) -> Mapping[str, int]:
@@ -144,14 +151,13 @@ class RedisCache:
         await self._link.close()
 
     async def _read(self, redis: Redis, entry_id: str) -> Entry | None:
-        facts, body, vector = await redis.hmget(self._key("e", entry_id), _FIELDS)
-        if facts is None or body is None:
-            return None
-        try:
-            entry = entry_of(facts, body, vector)
-        except ValueError:  # damaged, or of another program under the same prefix
-            return None
-        return None if entry.is_over else entry
+        return _entry(await redis.hmget(self._key("e", entry_id), _FIELDS))
+
+    async def _read_all(self, redis: Redis, entry_ids: Sequence[str]) -> list[Entry]:
+        async with redis.pipeline(transaction=False) as pipe:
+            for each in entry_ids:
+                pipe.hmget(self._key("e", each), _FIELDS)
+            return [entry for found in await pipe.execute() if (entry := _entry(found)) is not None]
 
     async def _read_vectors(self, redis: Redis, place: str, ids: Sequence[str]) -> Mapping[str, Vector]:
         missing = [each for each in ids if each not in self._vectors]
@@ -209,6 +215,17 @@ class RedisCache:
 
     def _vectors_key(self, partition: str, representation: str) -> str:
         return self._key("v", _digest(partition, representation))
+
+
+def _entry(found: Sequence[bytes | None]) -> Entry | None:
+    facts, body, vector = found
+    if facts is None or body is None:
+        return None
+    try:
+        entry = entry_of(facts, body, vector)
+    except ValueError:  # damaged, or of another program under the same prefix
+        return None
+    return None if entry.is_over else entry
 
 
 def _digest(*parts: str) -> str:

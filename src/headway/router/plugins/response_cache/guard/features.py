@@ -72,11 +72,18 @@ def _negations(found: Sequence[str], chinese: str) -> int:
 
 
 def _content(folded: str) -> tuple[str, ...]:
-    kept = []
+    """A word of order (from, to, than) counts only before something that does: `explain it to me` is `explain it`."""
+    kept: list[str] = []
+    order: str | None = None
     for match in _WORD.finditer(_spaced(_CHINESE_FILLER.sub(" ", folded))):
         word = _plain(match[0])
-        if word in words.ORDER_WORDS or not (word in words.FILLERS or word in words.DENIALS):
-            kept.append(_stem(word))
+        if word in words.ORDER_WORDS:
+            order = word
+        elif word in words.FILLERS or word in words.DENIALS:
+            order = order if word in words.ARTICLES else None
+        else:
+            kept += [order, _stem(word)] if order else [_stem(word)]
+            order = None
     return tuple(kept)
 
 

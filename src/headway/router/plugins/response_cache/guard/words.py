@@ -51,10 +51,11 @@ FILLERS = frozenset(
 """Words that may come and go without a text meaning something else. Prepositions that turn a meaning round are among the opposites too."""
 
 ORDER_WORDS = frozenset({"from", "to", "than", "by", "of", "for"})
+ARTICLES = frozenset({"a", "an", "the", "this", "that", "my", "your", "our", "their", "its"})
 
 CHINESE_FILLERS = (
     "请问", "请", "麻烦", "帮我", "帮忙", "我想知道", "想知道", "告诉我", "给我", "我想", "一下", "怎么样", "怎么", "怎样", "如何", "什么", "为什么",
-    "可不可以", "能不能", "能否", "可以", "的", "了", "吗", "呢", "啊", "吧", "呀", "是", "您好", "你好", "谢谢",
+    "可不可以", "能不能", "我", "能否", "可以", "的", "了", "吗", "呢", "啊", "吧", "呀", "是", "您好", "你好", "谢谢",
 )  # fmt: skip
 
 FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
