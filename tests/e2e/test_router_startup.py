@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.router_process import RunningRouter, backend, command, started_router, two_models
+from tests.e2e.router_process import PYTHON, RunningRouter, backend, command, free_offset, started_router, two_models
 from tests.e2e.test_router_reload import by_rename
 from tests.router.upstream.scripted_backend import answers
 from tests.shim.environments import ROOT
@@ -78,6 +79,11 @@ def test_a_start_says_what_it_waits_for_until_it_is_ready(tmp_path: Path, runtim
         question = {"state": "now!", "questions": {"q": {"type": "noul", "instructions": "Is it urgent?"}}}
         asked = router.client.post(f"{router.management}/api/v1/diagnostics/models/systemone", json=question)
         assert asked.json()["answers"]["q"]["noul"] == 0.5
+        (runtime / "mode").write_text("loading")
+        _end(json.loads((runtime / "starts").read_text().splitlines()[-1])["pid"])
+        router.until(lambda: router.get("/startup-status").json()["pending_models"] == ["judge"])
+        assert router.get("/ready").status_code == 200
+        assert router.preview("now!").json()["signal_errors"] == {"systemone:urgent": "decision_unavailable"}
         pids = [json.loads(line)["pid"] for line in (runtime / "starts").read_text().splitlines()]
         assert router.stop() == 0
         assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
@@ -107,6 +113,27 @@ def test_a_reload_with_a_model_that_does_not_load_is_rejected_while_requests_go_
         router.until(lambda: _failed(router), 60)
         assert router.chat("now!").headers["x-vsr-selected-decision"] == "urgent"
         assert len([each for each in router.get("/api/v1/inventory/model-runtime").json()["deployments"] if each["ready"]]) == 1
+
+
+def test_engine_mode_serves_system_one_alone_and_keeps_a_configuration_for_the_model(tmp_path: Path, runtime: Path) -> None:
+    (runtime / "mode").write_text("ready")
+    folder, offset = tmp_path / "elsewhere", free_offset()
+    folder.mkdir()
+    environment = {**os.environ, **variables(runtime), "PYTHONPATH": str(ROOT / "src"), "HOME": str(tmp_path), "VLLM_SR_PORT_OFFSET": str(offset)}
+    kept = tmp_path / ".local" / "state" / "vllm-sr" / "engine" / "models_judge" / "config.yaml"
+    with (folder / "log").open("wb") as out:
+        process = subprocess.Popen([*PYTHON, "serve", "/models/judge", "--engine"], cwd=folder, env=environment, stdout=out, stderr=out)
+    router = RunningRouter(process, kept, offset, folder / "log")
+    try:
+        router.until(router.is_ready)
+        question = {"model": "judge", "state": "now!", "questions": {"q": {"type": "noul", "instructions": "Is it urgent?"}}}
+        assert router.client.post(f"{router.url}/v1/systemone", json=question).json()["answers"]["q"]["noul"] == 0.5
+        assert router.client.get(f"{router.url}/v1/systemone/models").status_code == 200
+        assert router.chat("hello").status_code == 404
+        assert router.get("/api/v1/instance").json() == {"observed_mode": "engine", "active_deployment": "primary", "model": "/models/judge"}
+        assert kept.is_file()
+    finally:
+        assert router.stop() == 0
 
 
 def _failed(router: RunningRouter) -> bool:

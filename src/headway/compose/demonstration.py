@@ -31,7 +31,7 @@ class Routed:
     problem: str | None = None
 
 
-def demonstrate(router: ProcessDeclaration, question: str, most_tokens: int = 48) -> Routed:
+def demonstrate(router: ProcessDeclaration, question: str, most_tokens: int = 32) -> Routed:
     """Never raises: a stack that is up stays up when its first request fails."""
     body = {"model": "vllm-sr/auto", "messages": [{"role": "user", "content": question}], "max_tokens": most_tokens, "temperature": 0}
     began = time.monotonic()

@@ -70,7 +70,7 @@ def bounded_protocol(limits: HeadLimits, render: Callable[[HeadwayError], Render
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self.scope["extensions"] = {EXTENSION: self._leavers}  # type: ignore[typeddict-unknown-key, dict-item]
+            self.scope["extensions"] = {EXTENSION: self._leavers}  # type: ignore[dict-item]
             self._head = 0
             if self._head_timer is None:
                 self._await_head()

@@ -131,7 +131,13 @@ DEFECTS: dict[str, tuple[dict[str, Any], str, str]] = {
         "model_undeclared", "routing.decisions[0].algorithm.decision.candidates.smal",
     ),
     # deployments and bindings
-    "an unknown service": (changed(*DEPLOYMENTS, to={"d": {"provider": "http", "external_model": "x"}}), "external_unknown", "global.model_catalog.deployments.d.external_model"),
+    "a deployment of another kind": (changed(*DEPLOYMENTS, to={"d": {"provider": "http"}}), "not_supported", "global.model_catalog.deployments.d.provider"),
+    "services of other kinds": (changed("global", "model_catalog", "external", to=[]), "not_supported", "global.model_catalog.external"),
+    "a classifier that is a service": (
+        changed(*SIGNALS, "classifiers", to=[{"name": "c", "type": "sequence_classifier", "labels": ["a", "b"], "model": "x"}]),
+        "not_supported", "routing.signals.classifiers[0].model",
+    ),
+    "traces": (changed("global", "services", to={"observability": {"tracing": {"enabled": True}}}), "not_supported", "global.services.observability.tracing.enabled"),
     "an unknown consumer": (
         changed(*BINDINGS, to={"promt_guard": {"deployment": "primary", "contract": "label_distribution.v1"}}),
         "consumer_unknown", "global.model_catalog.bindings.promt_guard",
@@ -224,6 +230,21 @@ def test_a_wrong_expression_is_told_at_its_rule() -> None:
 def test_unpinned_models_are_a_warning(deployment: dict[str, Any], warned: bool) -> None:
     found = told(changed(*DEPLOYMENTS, to={"d": {"provider": "model_runtime", **deployment}}))
     assert [(each.reason, each.severity) for each in found] == ([("revision_missing", "warning")] if warned else [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [
+        ({"bind_address": "127.0.0.1"}, False),
+        ({"bind_address": "::1"}, False),
+        ({"bind_address": "localhost"}, False),
+        ({"bind_address": "0.0.0.0"}, True),
+        ({"bind_address": "10.0.0.1", "auth": {"mode": "bearer", "tokens": [{"env": "T", "role": "admin"}]}}, False),
+    ],
+)
+def test_an_open_management_address_is_a_warning(settings: dict[str, Any], warned: bool) -> None:
+    found = told(changed("global", "services", to={"management_api": settings}))
+    assert [(each.reason, each.severity) for each in found] == ([("management_open", "warning")] if warned else [])
 
 
 def test_the_built_in_models_are_those_of_the_runtime() -> None:

@@ -55,6 +55,7 @@ def _deployments(packages: dict[str, str], runtimes: Runtimes, **catalog: object
     return found
 
 
+@pytest.mark.long
 @pytest.mark.e2e
 def test_questions_labels_a_kill_and_what_does_not_fit(folder: Path, packages: dict[str, str]) -> None:
     async def run() -> None:

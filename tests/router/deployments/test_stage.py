@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 
 from headway.router.deployments.calls import Answered, Participant, Unanswered
+from headway.router.deployments.card import cards_of
+from headway.router.deployments.stage import RuntimeStage
+from headway.router.metrics.registry import RouterMetrics
+from headway.wire.strict_json import dumps
 from tests.router.deployments.fake_runtime import answer_questions, fake_runtime, never, noul_card
 from tests.router.deployments.setups import NOUL, attached, deployed, metrics, soon, until
 
@@ -265,5 +269,58 @@ def test_a_text_that_no_json_can_carry_costs_only_its_own_call() -> None:
             assert await asking(found.open(soon()).join(), NOUL, state="\ud800") == [Unanswered("failed")]
             [good] = await asking(found.open(soon()).join(), NOUL)
             assert isinstance(good, Answered)
+
+    asyncio.run(run())
+
+
+class Scripted:
+    """A target in this process; `gate` holds its answers back."""
+
+    card = cards_of(dumps({"api_version": "2.2.0", "data": [noul_card()]}))["judge"]
+    most_inputs = 10
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.asked: list[int] = []
+
+    def fixed(self, surface: str) -> Any:
+        return {}, {}
+
+    async def ask(self, surface: str, fields: Any, options: Any, timeout: float) -> Any:
+        self.asked.append(len(fields["questions"]))
+        await self.gate.wait()
+        return Answered(await answer_questions({"model": "judge", **fields}))
+
+    def count_unanswered(self, reason: str) -> None:
+        raise AssertionError(reason)
+
+
+def test_who_was_answered_a_moment_ago_may_still_ask() -> None:
+    """Between the last signal that parks and the departure, the answer of another one comes: its next question leaves with the others."""
+
+    async def run() -> None:
+        slow, fast = Scripted(), Scripted()
+        fast.gate.set()
+        stage = RuntimeStage({"slow": slow, "fast": fast}, RouterMetrics(), soon(), 0.002)
+        one, two = stage.join(), stage.join()
+        goes_on = asyncio.Event()
+
+        async def first() -> None:
+            await one.decide("slow", NOUL, "text")
+            await one.decide("fast", NOUL, "text")
+            one.leave()
+
+        async def second() -> None:
+            await two.decide("fast", NOUL, "text")
+            await goes_on.wait()
+            await two.decide("fast", NOUL, "text")
+            two.leave()
+
+        jobs = [asyncio.create_task(first()), asyncio.create_task(second())]
+        await until(lambda: fast.asked and not two.waiting)
+        goes_on.set()  # the second parks ...
+        slow.gate.set()  # ... and in the same turn of the loop the first gets its answer
+        await asyncio.gather(*jobs)
+        assert (slow.asked, fast.asked) == ([1], [1, 2])
 
     asyncio.run(run())

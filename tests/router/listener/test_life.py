@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.router.listener.live_front import HELLO, LiveFront, events, run
-from tests.router.upstream.scripted_backend import DONE, ScriptedBackend, answers, chunk, streams
+from tests.router.upstream.scripted_backend import DONE, ScriptedBackend, answers, chunk, never, streams
 
 BODY = json.dumps({"model": "m", "messages": HELLO, "stream": True}).encode()
 REQUEST = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(BODY) + BODY
@@ -100,6 +100,21 @@ def test_a_request_keeps_the_configuration_that_it_began_with(tmp_path: Path) ->
             assert text.endswith("data: [DONE]\n\n")
             while front.generations.retired:
                 await asyncio.sleep(0.005)
+
+    run(work)
+
+
+def test_a_client_that_leaves_before_its_answer_is_counted_as_gone(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with ScriptedBackend([never]) as backend, LiveFront(backend, tmp_path) as front:
+            _, writer = await asyncio.open_connection("127.0.0.1", front.port)
+            writer.write(REQUEST)
+            while not backend.asked:
+                await asyncio.sleep(0.005)
+            writer.close()
+            while backend.gone == 0 or front.ending.load:
+                await asyncio.sleep(0.005)
+            assert front.counted("llm_request_outcomes", "client_left") == 1
 
     run(work)
 

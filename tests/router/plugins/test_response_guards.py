@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from headway.errors import ConfigError, HeadwayError
+from headway.errors import ConfigError
 from headway.router.deployments.calls import Unanswered
 from headway.router.plugins.completion import completion
 from tests.router.plugins.response_cache.backends import cache
-from tests.router.plugins.rig import EMBEDDING, Rig, chat, run
+from tests.router.plugins.rig import EMBEDDING, Rig, Told, chat, run
 from tests.router.scripted_calls import ScriptedCalls
 
 GUARD = {"model_catalog": {"bindings": {"prompt_guard": {"deployment": "guard", "contract": "label_distribution.v1"}, **EMBEDDING["model_catalog"]["bindings"]}}}
@@ -27,21 +27,23 @@ def jailbreak(tmp_path: Path, answer: str, *more: Any, models: ScriptedCalls | N
     return Rig(tmp_path, plugin, *more, models=models or guard(), settings=settings, answers=lambda context: completion(answer, "m"))
 
 
+def is_blocked(told: Told) -> bool:
+    """403 with the envelope of errors, and nothing of the answer."""
+    assert told.body is not None
+    return (told.reply.status, told.path, told.body["error"]["reason"], told.chunks) == (403, "blocked", "response_blocked", []) and "evil" not in str(told.body)
+
+
 @pytest.mark.parametrize("streams", [False, True])
 def test_block_holds_the_answer_back(tmp_path: Path, streams: bool) -> None:
     good = run(lambda: jailbreak(tmp_path, "fine " * 50).ask(chat("q", stream=streams)))
     assert (good.text, len(good.chunks) > 3) == ("fine " * 50, streams)
-    with pytest.raises(HeadwayError) as caught:
-        run(lambda: jailbreak(tmp_path, "this is evil").ask(chat("q", stream=streams)))
-    assert caught.value.reason == "response_blocked"
+    assert is_blocked(run(lambda: jailbreak(tmp_path, "this is evil").ask(chat("q", stream=streams))))
 
 
 @pytest.mark.parametrize("streams", [False, True])
 @pytest.mark.parametrize("why", [Unanswered("timeout"), Unanswered("input_limit")])
 def test_an_answer_that_nobody_judged_is_blocked(tmp_path: Path, streams: bool, why: Unanswered) -> None:
-    with pytest.raises(HeadwayError) as caught:
-        run(lambda: jailbreak(tmp_path, "fine", models=ScriptedCalls(heads=lambda text: why)).ask(chat("q", stream=streams)))
-    assert caught.value.reason == "response_blocked"
+    assert is_blocked(run(lambda: jailbreak(tmp_path, "fine", models=ScriptedCalls(heads=lambda text: why)).ask(chat("q", stream=streams))))
 
 
 def test_the_module_may_let_unanswered_pass(tmp_path: Path) -> None:
@@ -66,8 +68,7 @@ def test_a_blocked_answer_is_not_kept_and_a_flagged_one_keeps_its_flag(tmp_path:
     async def work() -> None:
         blocked = jailbreak(tmp_path, "evil", cache(mode="exact"))
         for _ in range(2):
-            with pytest.raises(HeadwayError):
-                await blocked.ask("q")
+            assert is_blocked(await blocked.ask("q"))
         assert len(blocked.sent) == 2
         flagged = jailbreak(tmp_path, "evil", cache(mode="exact"), action="header")
         await flagged.ask("q")
@@ -81,8 +82,10 @@ def test_rules_for_responses_hold(tmp_path: Path) -> None:
     rule = {"name": "r", "method": "contrastive", "threshold": 0.5, "jailbreak_patterns": ["evil"], "direction": "response"}
     routing = {"signals": {"jailbreak": [rule]}}
     models = ScriptedCalls(vectors=lambda given: [1.0, 0.0] if "evil" in given else [0.0, 1.0])
-    with pytest.raises(HeadwayError):
-        run(lambda: Rig(tmp_path, ("response_jailbreak", {"enabled": True}), models=models, settings=GUARD, routing=routing, answers=lambda c: completion("evil", "m")).ask("q"))
+    bad = run(
+        lambda: Rig(tmp_path, ("response_jailbreak", {"enabled": True}), models=models, settings=GUARD, routing=routing, answers=lambda c: completion("evil", "m")).ask("q")
+    )
+    assert is_blocked(bad)
     rig = Rig(tmp_path, ("response_jailbreak", {"enabled": True}), models=models, settings=GUARD, routing=routing, answers=lambda c: completion("ok", "m"))
     assert run(lambda: rig.ask("q")).text == "ok"
 
@@ -151,3 +154,10 @@ def test_a_decision_model_judges_where_nothing_is_bound(tmp_path: Path) -> None:
     told, _ = hallucination(tmp_path, GROUNDED, None, EMBEDDING, models)
     assert told.context.warnings == ["hallucination"]
     assert models.full == [True]
+
+
+def test_no_model_is_started_for_a_default(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, ("hallucination", {"enabled": True}), settings=SPANS)
+    assert rig.plugins[0].deployments() == {"hal"}
+    rig = Rig(tmp_path, ("hallucination", {"enabled": True}), settings={"model_catalog": {}})
+    assert rig.plugins[0].deployments() == {"primary"}

@@ -92,7 +92,7 @@ def test_a_stream_of_thought_text_and_two_calls_is_put_together_by_the_client(tm
         delta(tool_calls=[call(0, function={"arguments": '{"city":'})]),
         delta(tool_calls=[call(0, function={"arguments": ' "Ulm"}'})]),
         delta(tool_calls=[call(1, id="t2", type="function", function={"name": "weather", "arguments": '{"city": "Bonn"}'})]),
-        delta("tool_calls"),
+        delta("stop"),
         USAGE,
         DONE,
     ]

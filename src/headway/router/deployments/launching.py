@@ -22,7 +22,7 @@ def worker_id(specification: Specification, ordinal: int, environment: RuntimeEn
     replica = specification.replicas[ordinal]
     runs = {} if replica.endpoint is not None else {
         "models": _models(specification, replica), "flags": _flags(specification, replica, environment), "command": environment.command,
-        "cache": str(environment.cache), "threads": environment.threads,
+        "cache": str(environment.cache),
     }  # fmt: skip
     place = [replica.device, replica.endpoint, replica.served_name]
     given = json.dumps([specification.name, place, ordinal, runs], sort_keys=True)

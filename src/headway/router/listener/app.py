@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.types import Receive, Scope, Send
 
-from headway.errors import HeadwayError, NotFoundError
+from headway.errors import NotFoundError
 from headway.http.client_watch import ClientLeft
 from headway.http.left import leavers
 from headway.http.shutdown import Ending, shutting_down
 from headway.router.generation.generation import Generation
 from headway.router.generation.generations import Generations
+from headway.router.listener.errors import MethodNotAllowedError
 from headway.router.listener.exchange import Exchange
 from headway.router.listener.head import caller_of
 from headway.router.listener.models import send_models
@@ -83,12 +84,14 @@ class PublicApp:
                 else:
                     await self._other(request, path)
         except ClientLeft:
-            pass
+            _note_left(exchange)
         except asyncio.CancelledError:
             if not gone and not self._ending.is_closing:
                 raise
             task.uncancel()
-            if not gone:
+            if gone:
+                _note_left(exchange)
+            else:
                 await self._refuse(path, send, exchange, shutting_down())
         except Exception as error:
             await self._refuse(path, send, exchange, error)
@@ -113,8 +116,7 @@ class PublicApp:
         elif handler is not None and method in ("GET", "HEAD"):
             await handler(request)
         elif handler is not None or path in _NATIVE or (path in INFERENCE and request.front.routes_chat):
-            allowed = "GET" if handler is not None else "POST"
-            raise HeadwayError(f"{path} takes {allowed}, not {method[:20]}", reason="method_not_allowed")
+            raise MethodNotAllowedError(path, method, "GET, HEAD" if handler is not None else "POST")
         else:
             raise NotFoundError(f"There is no route {method[:20]} {path[:200]}", reason="route_not_found")
 
@@ -146,3 +148,8 @@ class PublicApp:
         protocol = endpoint.protocol if endpoint else path.removeprefix("/v1/") if path in _NATIVE else ""
         status, body = rendered_for(protocol, error)
         await send_json(send, status, body, error_headers(error, "error"))
+
+
+def _note_left(exchange: Exchange | None) -> None:
+    if exchange is not None:
+        exchange.left()

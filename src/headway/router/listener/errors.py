@@ -27,3 +27,13 @@ class BudgetExceededError(LimitedError):
     """The key has spent its budget."""
 
     reason = "budget_exceeded"
+
+
+class MethodNotAllowedError(HeadwayError):
+    """The route exists, but not for this method."""
+
+    reason = "method_not_allowed"
+
+    def __init__(self, path: str, method: str, allowed: str):
+        super().__init__(f"{path[:200]} takes {allowed}, not {method[:20]}")
+        self.headers = {"allow": allowed}

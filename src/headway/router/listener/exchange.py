@@ -58,6 +58,10 @@ class Exchange:
         else:
             await self._send_whole(reply)
 
+    def left(self) -> None:
+        """There is nobody to answer any more."""
+        self._account.answered("client_left", None)
+
     async def fail(self, error: BaseException) -> None:
         """Write `error`, in the stream if that has begun."""
         if isinstance(error, ClientLeft):

@@ -13,6 +13,7 @@ from headway.http.body import read_bytes
 from headway.http.client_watch import ClientLeft
 from headway.router.management.answer import Answer, defect, refusal, send_answer
 from headway.router.management.call import Call
+from headway.router.management.origin import refuse_foreign_pages
 from headway.router.management.route import find
 from headway.router.management.routes import ROUTES
 from headway.router.management.state import ManagementState
@@ -48,6 +49,7 @@ class ManagementApp:
         found = find(ROUTES, method, path)
         if found.route is None:
             return _misrouted(method, path, found.allowed)
+        refuse_foreign_pages(headers, any_host=self._state.access.enabled)
         role = self._state.access.check(headers.get("authorization", ""), found.route.permission)
         raw = await read_bytes(receive, headers.get("content-length", ""), BODY_LIMITS, _BODY_SECONDS)
         client = scope.get("client")

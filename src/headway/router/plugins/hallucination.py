@@ -19,6 +19,7 @@ from headway.router.request.context import RequestContext
 from headway.router.request.decoding import body_of, chunks_of
 from headway.router.request.reply import Reply
 from headway.router.request.view import RequestView, text_of
+from headway.router.signals.asking.answerer import binding_of
 from headway.router.signals.asking.fact_check import compile_fact_checks
 from headway.router.signals.kind import ModelSignal, Recipe
 from headway.router.truth import Truth
@@ -116,5 +117,11 @@ def compile_hallucination(configuration: HallucinationPlugin, decision: Decision
     if not configuration.enabled:
         return None
     actions: dict[str, Action] = {HALLUCINATION: configuration.hallucination_action, UNVERIFIED: configuration.unverified_factual_action}
-    facts = compile_fact_checks([FactCheckRule(name="needs_fact_check")], recipe) if actions[UNVERIFIED] != "none" else ()
+    facts = compile_fact_checks([FactCheckRule(name="needs_fact_check")], recipe) if actions[UNVERIFIED] != "none" and _asks_for_facts(recipe) else ()
     return Hallucination(grounding_of(recipe), facts, actions, configuration.include_hallucination_details)
+
+
+def _asks_for_facts(recipe: Recipe) -> bool:
+    """Whether there is a model to ask: one that is bound, or the decision model if something asks it anyway. Nobody's model is started for a default."""
+    declared = recipe.routing.signals.fact_check if recipe.routing.signals else None
+    return bool(declared) or binding_of(recipe, "fact_check_classifier") is not None or binding_of(recipe, "hallucination_detector") is None

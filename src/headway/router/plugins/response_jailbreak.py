@@ -24,6 +24,7 @@ from headway.router.signals.asking.jailbreak import compile_jailbreaks
 from headway.router.signals.asking.thresholds import default_threshold
 from headway.router.signals.kind import ModelSignal, Recipe
 from headway.router.truth import Truth
+from headway.wire.errors import error_body, shape_of
 
 WARNING = "response_jailbreak"
 
@@ -50,7 +51,6 @@ class ResponseJailbreak(Plugin):
         return frozenset().union(*(signal.deployments() for signal in self._signals))
 
     async def after(self, context: RequestContext, reply: Reply) -> Reply:
-        """Raises BlockedResponseError."""
         if reply.path != "upstream" or reply.status != 200:
             return reply
         if reply.streams and self._action != "block":
@@ -59,7 +59,8 @@ class ResponseJailbreak(Plugin):
         text, reply = await held(reply) if reply.streams else (text_of_reply(reply), reply)
         if await self._is_bad(context, text):
             if self._action == "block":
-                raise BlockedResponseError("the model's answer was held back by a guard", fix="Ask in another way.")
+                blocked = BlockedResponseError("the model's answer was held back by a guard", fix="Ask in another way.")
+                return Reply(status=shape_of(blocked).status, path="blocked", body=dict(error_body(blocked)))
             if self._action == "header":
                 context.warnings.append(WARNING)
         return reply

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headway.errors import ConfigError
 from headway.router.config.document.document import Document
 from headway.router.config.document.listeners import Listener
+from headway.router.config.document.services import ManagementAPI
 from headway.router.process.overrides import Overrides
 
 DEFAULT_LISTENER_PORT = 8899
@@ -44,7 +47,7 @@ class Address:
 
 
 def addresses(document: Document, settings: ServeSettings) -> list[Address]:
-    """The public listeners, then management and metrics."""
+    """The public listeners, then management and metrics. Raises ConfigError for a management address that others can reach without a token."""
     found = [
         Address(listener.name or "default", listener.address or LOOPBACK, (listener.port or DEFAULT_LISTENER_PORT) + settings.port_offset, listener)
         for listener in document.listeners or [Listener(name="default", port=DEFAULT_LISTENER_PORT)]
@@ -53,8 +56,26 @@ def addresses(document: Document, settings: ServeSettings) -> list[Address]:
     management = services.management_api if services else None
     host = (management.bind_address if management else None) or LOOPBACK
     port = (management.port if management else None) or DEFAULT_MANAGEMENT_PORT
+    _require_protected(host, management)
     found.append(Address("management", host, port + settings.port_offset))
     observability = services.observability if services else None
     if not (observability and observability.metrics and observability.metrics.enabled is False):
         found.append(Address("metrics", LOOPBACK, settings.metrics_port + settings.port_offset))
     return found
+
+
+def _require_protected(host: str, management: ManagementAPI | None) -> None:
+    if host in ("localhost", "") or _is_loopback(host):
+        return
+    where = "global.services.management_api"
+    if management is None or not management.remote_exposure:
+        raise ConfigError(f"{where}.bind_address {host} can be reached from other machines", param=where, fix="Set remote_exposure: true as well, or leave it on 127.0.0.1.")
+    if management.auth is None or management.auth.mode != "bearer" or not management.auth.tokens:
+        raise ConfigError(f"{where} is open to other machines and asks for no token", param=where, fix="Set auth.mode: bearer with auth.tokens.")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

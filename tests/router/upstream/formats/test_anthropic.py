@@ -152,10 +152,12 @@ def through(script: Any, stream: bool) -> tuple[Any, Any, Any]:
         async with ScriptedBackend([script]) as backend:
             refs = [{"base_url": f"http://{backend.endpoint}", "provider": "anthropic-compatible", "api_key": "k"}]
             sender = Sender(document([{"name": "m", "api_format": "anthropic", "backend_refs": refs}]))
-            reply, context = await sender.send(stream=stream)
-            found = [chunk async for chunk in chunks_of(reply)] if stream else body_of(reply)
-            await sender.close()
-            return found, context, backend.asked[0]
+            try:
+                reply, context = await sender.send(stream=stream)
+                found = [chunk async for chunk in chunks_of(reply)] if stream else body_of(reply)
+                return found, context, backend.asked[0]
+            finally:
+                await sender.close()
 
     return run(work)
 

@@ -130,8 +130,8 @@ def test_a_backend_with_this_api_is_asked_in_its_way_and_its_failures_are_errors
     async def work(script: Any, stream: bool) -> Any:
         async with ScriptedBackend([script]) as backend:
             sender = Sender(document([model("m", backend.endpoint, api_format="responses")]))
-            reply, _ = await sender.send(stream=stream)
             try:
+                reply, _ = await sender.send(stream=stream)
                 found = [chunk async for chunk in chunks_of(reply)] if stream else body_of(reply)
             finally:
                 await sender.close()

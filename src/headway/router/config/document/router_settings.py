@@ -85,6 +85,8 @@ class ModelSelection(Node):
 
 
 class RouterSettings(Node):
+    """`enabled: false` is Engine mode: native System One alone. `clear_route_cache` was for the proxy of earlier versions, which had such a cache."""
+
     absent: ClassVar[Mapping[str, str]] = {
         "learning": "learning from outcomes is not built; use algorithm.multi_factor or the trained selectors (knn, kmeans, svm, mlp)",
     }

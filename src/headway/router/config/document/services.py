@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from headway.router.config.document.node import Node
+from headway.router.config.document.node import Node, not_supported
 
 
 class EmbeddingAPI(Node):
@@ -66,11 +66,20 @@ class ResponseAPI(Node):
 
 
 class Tracing(Node):
-    """Spans are not sent anywhere; the header x-vsr-trace explains one request, /metrics all of them."""
+    """Spans are not exported; the header x-vsr-trace explains one request, /metrics all of them. A block that is switched off may stay."""
 
-    absent: ClassVar[Mapping[str, str]] = dict.fromkeys(("provider", "exporter", "sampling", "resource"), "spans are not exported")
+    enabled: bool = False
+    provider: str | None = None
+    exporter: dict[str, Any] | None = None
+    sampling: dict[str, Any] | None = None
+    resource: dict[str, Any] | None = None
 
-    enabled: Literal[False] = False
+    @field_validator("enabled")
+    @classmethod
+    def _stay_off(cls, on: bool) -> bool:
+        if on:
+            raise not_supported("tracing", "spans are not exported; x-vsr-trace explains one request, /metrics all of them")
+        return on
 
 
 class Metrics(Node):
@@ -80,9 +89,18 @@ class Metrics(Node):
 
 
 class Profiling(Node):
-    absent: ClassVar[Mapping[str, str]] = dict.fromkeys(("port", "bind"), "there is no profiling address")
+    """There is no profiling address. A block that is switched off may stay."""
 
-    enabled: Literal[False] = False
+    enabled: bool = False
+    port: int | None = None
+    bind: str | None = None
+
+    @field_validator("enabled")
+    @classmethod
+    def _stay_off(cls, on: bool) -> bool:
+        if on:
+            raise not_supported("profiling", "there is no profiling address; use a profiler on the process")
+        return on
 
 
 class Observability(Node):
@@ -96,15 +114,15 @@ class Identity(Node):
     user_groups_header: str | None = None
 
 
-class AuthzProvider(Node):
-    type: str | None = None
-    headers: dict[str, str] | None = None
-
-
 class Authz(Node):
-    fail_open: bool = False
+    """Which headers carry the identity that a trusted proxy has established."""
+
+    absent: ClassVar[Mapping[str, str]] = {
+        "providers": "clients' own keys for backends are not passed on; give each backend its api_key_env",
+        "fail_open": "a request without an identity has no role, and matches no authz rule",
+    }
+
     identity: Identity | None = None
-    providers: list[AuthzProvider] | None = None
 
 
 class RateLimitMatch(Node):
@@ -140,6 +158,8 @@ class RateLimitProvider(Node):
 
 
 class RateLimit(Node):
+    """Requests and tokens are counted in this process, so there is nothing that could fail: `fail_open` changes nothing."""
+
     fail_open: bool = False
     providers: list[RateLimitProvider] | None = None
 

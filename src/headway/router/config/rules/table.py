@@ -12,7 +12,9 @@ from headway.router.config.rules.bindings import bindings
 from headway.router.config.rules.classifiers import external_classifiers
 from headway.router.config.rules.compilation import compiled_signals
 from headway.router.config.rules.deployments import admissions, deployments
+from headway.router.config.rules.keys import listener_keys, opened_models
 from headway.router.config.rules.listeners import listener_addresses, listener_trust, native_grants
+from headway.router.config.rules.management import management_exposure
 from headway.router.config.rules.model_references import called_models, model_references
 from headway.router.config.rules.names import repeated_names
 from headway.router.config.rules.plugin_configurations import plugin_configurations
@@ -24,7 +26,7 @@ from headway.router.config.rules.systemone import model_choosers, question_deplo
 
 Rule = Callable[[Document], Iterator[Diagnostic]]
 
-ALWAYS: Sequence[Rule] = (listener_addresses, listener_trust, native_grants, deployments, admissions)
+ALWAYS: Sequence[Rule] = (listener_addresses, listener_trust, native_grants, listener_keys, management_exposure, deployments, admissions)
 """Of the parts that Engine mode has too."""
 
 ROUTING: Sequence[Rule] = (
@@ -36,6 +38,7 @@ ROUTING: Sequence[Rule] = (
     card_owners,
     model_references,
     called_models,
+    opened_models,
     condition_references,
     algorithms,
     model_choosers,

@@ -22,8 +22,8 @@ def message_of(completion: Mapping[str, Any], model: str) -> dict[str, Any]:
         content.append({"type": "thinking", "thinking": said.reasoning, "signature": ""})
     if said.text or said.refusal:
         content.append({"type": "text", "text": said.text or said.refusal})
-    content += [{"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call.arguments)} for call in said.calls]
-    reason, sequence = _stop(said.finish, said.stop, bool(said.refusal))
+    content += [{"type": "tool_use", "id": _call_id(call), "name": call.name, "input": _input(call.arguments)} for call in said.calls]
+    reason, sequence = _stop(said.finish, said.stop, bool(said.refusal), bool(said.calls))
     return {**_head(str(completion.get("model") or model)), "content": content, "stop_reason": reason, "stop_sequence": sequence, "usage": _usage(completion)}
 
 
@@ -45,7 +45,7 @@ async def message_events(chunks: Chunks, model: str) -> AsyncIterator[bytes]:
         if found:
             yield b"".join(found)
     if started:
-        reason, sequence = _stop(finish, stop, refused)
+        reason, sequence = _stop(finish, stop, refused, blocks.has_calls)
         last = {"delta": {"stop_reason": reason, "stop_sequence": sequence}, "usage": counts}
         yield b"".join([*blocks.close(), _event("message_delta", last), _event("message_stop", {})])
 
@@ -56,6 +56,7 @@ class _Blocks:
     def __init__(self) -> None:
         self._index = -1
         self._open: tuple[str, int] | None = None
+        self.has_calls = False
 
     def say(self, delta: Delta) -> list[bytes]:
         found: list[bytes] = []
@@ -76,7 +77,8 @@ class _Blocks:
         return [_event("content_block_stop", {"index": self._index})]
 
     def _call(self, call: CallPart) -> list[bytes]:
-        found = self._in(("tool_use", call.index), {"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
+        self.has_calls = True
+        found = self._in(("tool_use", call.index), {"type": "tool_use", "id": _call_id(call), "name": call.name, "input": {}})
         if call.arguments:
             found.append(self._delta({"type": "input_json_delta", "partial_json": call.arguments}))
         return found
@@ -100,9 +102,16 @@ def _head(model: str) -> dict[str, Any]:
     return {"id": f"msg_{uuid.uuid4().hex}", "type": "message", "role": "assistant", "model": model}
 
 
-def _stop(finish: str | None, stop: str | None, refused: bool) -> tuple[str, str | None]:
+def _call_id(call: CallPart) -> str:
+    return call.id or f"toolu_{uuid.uuid4().hex}"
+
+
+def _stop(finish: str | None, stop: str | None, refused: bool, calls: bool) -> tuple[str, str | None]:
+    """Backends may say `stop` after a call that was asked for by name."""
     if refused:
         return "refusal", None
+    if finish == "stop" and calls:
+        return "tool_use", None
     if finish == "stop" and stop is not None:
         return "stop_sequence", stop
     return _REASONS.get(finish or "stop", "end_turn"), None

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from headway.errors import HeadwayError, NotBuiltError, NotFoundError, RequestError
+from headway.errors import NotBuiltError, NotFoundError, RequestError
+from headway.router.listener.errors import MethodNotAllowedError
 from headway.router.listener.request import PublicRequest
 from headway.router.listener.respond import send_object
 from headway.router.protocols.responses.endpoint import store_of
@@ -34,7 +35,7 @@ async def handle_stored(request: PublicRequest) -> None:
         await store.delete(name)
         await send_object(request.send, {"id": name, "object": "response", "deleted": True})
     elif rest in ("", "input_items"):
-        raise HeadwayError(f"{request.path[:200]} does not take {request.method[:20]}", reason="method_not_allowed")
+        raise MethodNotAllowedError(request.path, request.method, "GET" if rest else "GET, DELETE")
     else:
         raise NotFoundError(f"There is no route {request.method[:20]} {request.path[:200]}", reason="route_not_found")
 

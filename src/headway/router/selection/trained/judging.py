@@ -32,6 +32,7 @@ class Judgement:
 
 def judged(predicted: Matrix, values: Matrix, models: Sequence[str], majority: int) -> Judgement:
     """`predicted` and `values` are [rows, models]."""
+    values = values.astype(np.float64)
     rows = np.arange(len(values))
     choice = predicted.argmax(axis=1)
     best = values.max(axis=1)

@@ -39,10 +39,10 @@ def endpoint_document(url: str, served_name: str | None) -> Document:
     return Document.model_validate({"version": "v0.3", "global": {"model_catalog": catalog}})
 
 
-async def row_vectors(texts: Sequence[str], document: Document, progress: Callable[[int], None], ready_seconds: float = 600.0) -> tuple[Matrix, str]:
+async def row_vectors(texts: Sequence[str], document: Document, progress: Callable[[int], None], ready_seconds: float = 60.0) -> tuple[Matrix, str]:
     """Unit vectors [rows, width], and what identifies the model that made them. `progress` hears how many texts are done.
 
-    Starts the model if the configuration manages it, and waits for it. Raises ConfigError, VectorsError.
+    Starts the model if the configuration manages it, and waits for it; `ready_seconds` bounds the wait for one that somebody else runs. Raises ConfigError, VectorsError.
     """
     name = required_embedding(Recipe(document, document.routing or Routing()), "vllm-sr optimize")
     runtimes = Runtimes(RouterMetrics())
