@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from ruamel.yaml import YAML
@@ -14,6 +15,7 @@ from headway.router.config.load import load_document
 from headway.router.config.rules.projections import projections
 from headway.router.config.rules.rule_tree import condition_references
 from headway.router.decisions.engine import compile_decisions
+from headway.router.selection.trained.artifact import Description, save
 from headway.router.signals.kind import Recipe
 from headway.router.signals.table import KIND_OF_TYPE
 from tests.docs.pages import ROOT, Block, blocks
@@ -24,8 +26,10 @@ CONFIGURATIONS = [block for block in blocks(ROOT / "docs/routing.md") if block.t
 
 
 @pytest.mark.parametrize("block", CONFIGURATIONS, ids=str)
-def test_a_whole_configuration(block: Block) -> None:
-    load_document(block.text, {"THERE_KEY": "k", "ANTHROPIC_KEY": "k"})
+def test_a_whole_configuration(block: Block, tmp_path: Path) -> None:
+    trained = Description("knn", ("large", "small"), 2, None, 2, "large")
+    save(tmp_path / "knn", trained, {"vectors": np.eye(2, dtype=np.float32), "values": np.eye(2, dtype=np.float32), "k": np.ones(1, np.float32)})
+    load_document(block.text.replace("/srv/selectors", str(tmp_path)), {"THERE_KEY": "k", "ANTHROPIC_KEY": "k"})
 
 
 @pytest.mark.parametrize("block", EXAMPLES, ids=str)

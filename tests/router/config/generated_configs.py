@@ -53,10 +53,27 @@ def _valid(rng: random.Random) -> Data:
         recipe_signals, recipe_leaves = _signals(rng)
         data["recipes"] = [{"name": "other", "routing": {"signals": recipe_signals, "decisions": [_decision(rng, "only", models, recipe_leaves)]}}]
         data["entrypoints"] = [{"model_names": ["team/other"], "recipe": "other"}]
-    settings = _settings(rng)
+    settings = dict(_settings(rng))
+    if _compares_texts(data):
+        settings["model_catalog"] = _with_vectors(rng, settings.get("model_catalog", {}))
     if settings:
         data["global"] = settings
     return data
+
+
+def _compares_texts(data: Data) -> bool:
+    """What nothing makes vectors for is refused."""
+    found = [*data["routing"]["decisions"], *(each for recipe in data.get("recipes", ()) for each in recipe["routing"]["decisions"])]
+    plugins = [plugin["type"] for decision in found for plugin in decision.get("plugins", ())]
+    return "response_cache" in plugins or any(decision.get("algorithm", {}).get("type") == "router_dc" for decision in found)
+
+
+def _with_vectors(rng: random.Random, catalog: Data) -> Data:
+    if rng.random() < 0.5:
+        return catalog | {"embeddings": {"semantic": {"endpoint": {"base_url": "http://127.0.0.1:8200/v1", "model": "e5"}}}}
+    vectors = {"provider": "model_runtime", "artifact": "/models/vectors", "device": "cpu", "input": {"max_tokens": 512, "overflow": "truncate"}}
+    bindings = {"embedding": {"deployment": "vectors", "contract": "embedding.v1"}}
+    return catalog | {"deployments": {**catalog.get("deployments", {}), "vectors": vectors}, "bindings": bindings}
 
 
 def _listeners(rng: random.Random) -> list[Data]:

@@ -48,6 +48,7 @@ def test_without_a_key_nothing_but_health_answers(tmp_path: Path, headers: dict[
                 answer = await front.http.post(path, json={"model": "m", "messages": HELLO}, headers=headers)
                 assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
             assert (await front.http.get("/v1/models", headers=headers)).status_code == 401
+            assert front.counted("llm_request_errors", "", "unauthorized") == 5
             assert (await front.http.get("/health")).status_code == 200
             assert backend.asked == []
 

@@ -67,6 +67,19 @@ def test_503_twice_then_200_with_two_retries_and_not_with_one() -> None:
     assert run(lambda: work(1)) == (503, 2)
 
 
+def test_a_status_that_is_named_is_tried_again_whatever_it_is() -> None:
+    async def work() -> None:
+        async with ScriptedBackend([answers(b"{}", 418)]) as odd, ScriptedBackend([answers()]) as good:
+            settings = {"retry_count": 1, "retriable_status_codes": [418], "consecutive_5xx": 1}
+            sender = Sender(document([model("m", odd.endpoint, good.endpoint, reliability=settings)]))
+            reply, context = await sender.send()
+            assert (reply.status, context.attempts) == (200, ["m/b0: status_418", "m/b1: ok"])
+            assert sender.services.metrics.value("vsr_upstream_ejections", "m", "m/b0") == 0  # it is no 5xx
+            await sender.close()
+
+    run(work)
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422, 500])
 def test_what_another_try_would_not_mend_is_not_tried_again(status: int) -> None:
     async def work() -> None:

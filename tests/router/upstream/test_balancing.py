@@ -147,10 +147,23 @@ def test_a_health_check_takes_a_backend_out_and_in_again() -> None:
     run(work)
 
 
-def test_a_retry_budget_bounds_how_many_repeat_at_a_time() -> None:
+@pytest.mark.parametrize("back_off", ["1ms", "100ms"])
+def test_a_retry_budget_bounds_how_many_repeat_at_a_time(back_off: str) -> None:
+    """Ten requests fail together; a repeat goes on until it is answered, so that only one of them may."""
+    together = asyncio.Barrier(10)
+
+    async def script(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if len(bad.asked) <= 10:
+            await together.wait()
+        else:
+            await asyncio.sleep(0.3)
+        await answers(b"{}", 503)(asked, writer)
+
+    bad = ScriptedBackend([script])
+
     async def work() -> None:
-        async with ScriptedBackend([answers(b"{}", 503)]) as bad:
-            slow = {"retry_count": 1, "retry_back_off_base": "200ms", "retry_back_off_max": "200ms"}
+        async with bad:
+            slow = {"retry_count": 1, "retry_back_off_base": back_off, "retry_back_off_max": back_off}
             budget = {"retry_budget_percent": 10.0, "retry_budget_min_concurrency": 1}
             sender = Sender(document([model("m", bad.endpoint, reliability={**slow, **budget})]))
             await asyncio.gather(*(sender.send() for _ in range(10)))

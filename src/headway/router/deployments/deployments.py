@@ -16,6 +16,7 @@ from headway.router.deployments.caller import Caller
 from headway.router.deployments.calls import EMBEDDING_ENDPOINT
 from headway.router.deployments.card import Card
 from headway.router.deployments.embedding_service import EmbeddingService
+from headway.router.deployments.fit import MISMATCH
 from headway.router.deployments.pool import CallFailed, Pool
 from headway.router.deployments.progress import Report, states, waiting_message
 from headway.router.deployments.result_cache import ResultCache
@@ -25,8 +26,12 @@ from headway.router.deployments.specification import Specification, catalog_of, 
 from headway.router.deployments.stage import RuntimeStage
 from headway.router.deployments.target import Target
 from headway.router.deployments.usage import granted
+from headway.router.deployments.worker_state import WorkerState
 from headway.router.native.grants import Grants, grants_of
 from headway.router.request.deadline import Deadline
+
+
+_NOT_LOOKED_AT = WorkerState()
 
 
 class ModelNotReadyError(HeadwayError):
@@ -37,6 +42,7 @@ class ModelNotReadyError(HeadwayError):
 
 def _no_report(message: str, states: object) -> None:
     """For who waits in silence."""
+
 
 
 class RuntimeDeployments:
@@ -104,8 +110,8 @@ class RuntimeDeployments:
         self._callers[name] = Caller(pool, ResultCache(self._runtimes.environment.result_cache), metrics)
 
     async def wait(self, report: Report = _no_report, timeout: float | None = None) -> None:
-        """Until all workers that the router runs are ready and their models fit; attached ones are not waited for. Raises ModelNotReadyError
-        when one never will be, or after `timeout` seconds (VLLM_SRUN_READY_TIMEOUT unless given)."""
+        """Until all workers that the router runs are ready and their models fit. Of attached ones only the first look is waited for: one that is
+        away does not hold anything up, one whose model does not fit its binding does. Raises ModelNotReadyError when one never will be, or after `timeout` seconds (VLLM_SRUN_READY_TIMEOUT unless given)."""
         bound = self._runtimes.environment.ready_timeout if timeout is None else timeout
         pending: list[Pool] = []
         try:
@@ -126,13 +132,13 @@ class RuntimeDeployments:
         """Deployments with a worker to wait for. Raises ModelNotReadyError for one that is not worth it."""
         pending = []
         for pool in self.pools:
-            managed = [worker for worker in pool.workers if worker.managed]
-            for worker in managed:
+            found = [(worker, pool.state_of(worker)) for worker in pool.workers]
+            for worker, state in found:
                 if worker.failure is not None:
                     raise ModelNotReadyError(f"model deployment {pool.name}: {worker.failure}")
-                if (state := pool.state_of(worker)).state == "incompatible":
+                if state.state == "incompatible" and (worker.managed or state.reason.startswith(MISMATCH)):
                     raise ModelNotReadyError(f"model deployment {pool.name}: {state.reason}", reason="binding_mismatch")
-            if any(not pool.state_of(worker).ready for worker in managed):
+            if any(not state.ready if worker.managed else state == _NOT_LOOKED_AT for worker, state in found):
                 pending.append(pool)
         return pending
 

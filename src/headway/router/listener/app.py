@@ -31,6 +31,7 @@ from headway.router.protocols.passed_endpoint import EmbeddingsEndpoint
 from headway.router.protocols.responses.endpoint import ResponsesEndpoint
 from headway.router.protocols.responses.retrieval import PREFIX as STORED
 from headway.router.protocols.responses.retrieval import handle_stored
+from headway.wire.errors import reason_of
 
 _log = logging.getLogger(__name__)
 Handler = Callable[[PublicRequest], Awaitable[None]]
@@ -144,6 +145,8 @@ class PublicApp:
             await exchange.fail(error)
             return
         note_defect(error, _log)
+        if self._generations.is_ready:
+            self._generations.current.services.metrics.count("llm_request_errors", "", reason_of(error))
         endpoint = INFERENCE.get(path)
         protocol = endpoint.protocol if endpoint else path.removeprefix("/v1/") if path in _NATIVE else ""
         status, body = rendered_for(protocol, error)

@@ -20,7 +20,7 @@ _SECRETS = ("authorization", "api-key", "x-api-key")
 _DEBUG, _SKIP, _REQUEST_ID, _TIMEOUT = "x-vsr-debug", "x-vsr-skip-processing", "x-request-id", "x-request-timeout-ms"
 READ_FREELY = frozenset({
     "x-session-id", "x-conversation-id", "x-claude-code-session-id", "x-disable-router-memory", "x-vsr-cache-control",
-    "x-vsr-compression-control", _REQUEST_ID, _TIMEOUT, "content-encoding", "content-length", "content-type", "traceparent",
+    "x-vsr-compression-control", _REQUEST_ID, _TIMEOUT, "content-encoding", "content-length", "content-type", "traceparent", "tracestate",
 })  # fmt: skip
 """What anybody may say. Everything else that a client sends is dropped here."""
 _REQUEST_ID_FORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")

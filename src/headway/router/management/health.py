@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headway.router.deployments.progress import states
-from dataclasses import replace
-
-from headway.router.deployments.progress import states
 from headway.router.management.answer import Answer
 from headway.router.management.call import Call
 from headway.router.management.route import Route
-from headway.router.process.startup import StartupStatus
 from headway.router.process.startup import StartupStatus
 
 

@@ -25,8 +25,8 @@ from headway.router.process.watching import contents
 from headway.telemetry.logs import configure_logging
 
 _log = logging.getLogger(__name__)
-_POLL_SECONDS = 0.1
-_GENERATION_CLOSE_SECONDS = 5.0
+_CLOSE_SECONDS = 15.0  # a model runtime has ten to end
+_WATCH_PAUSE_SECONDS = 5.0
 
 
 class StartupTimeoutError(HeadwayError):
@@ -79,7 +79,7 @@ class _Process:
     def __init__(
         self, settings: ServeSettings, text: str, document: Document, places: Sequence[tuple[Address, Listener]], say: Callable[[str], None]
     ) -> None:  # fmt: skip
-        self._settings, self._text = settings, text
+        self._settings, self._text, self._seen = settings, text, text.encode()
         self._lifecycle = RouterLifecycle(settings, say, document)
         self._servers = [(HttpServer(self._app(address), http := _http_settings(address), tls_context(http)), listener) for address, listener in places]
         self._urls = {address.name: listener.url for address, listener in places}
@@ -120,14 +120,20 @@ class _Process:
             self._lifecycle.startup.enter("error", applied.error.message)
             raise applied.error
         self._lifecycle.startup.enter("ready", self._ready_sentence())
-        if not self._settings.watch:
-            await stop.wait()
-        files = self._lifecycle.referenced_files
+        while not stop.is_set():
+            try:
+                await self._watch(stop)
+            except Exception:  # a file system that cannot be watched harms the reload, not the requests
+                _log.exception("the watch on the configuration failed and begins again in %g s", _WATCH_PAUSE_SECONDS)
+                await asyncio.sleep(_WATCH_PAUSE_SECONDS)
+
+    async def _watch(self, stop: asyncio.Event) -> None:
+        """Each change is offered as it is seen: a later one need not wait for one that is being prepared."""
         reloads: set[asyncio.Task[None]] = set()
-        async for change in contents(self._settings.config, self._text.encode(), files, stop):
+        async for change in contents(self._settings.config, self._seen, self._lifecycle.referenced_files, stop):
+            self._seen = change.content
             reloads.add(reload := asyncio.create_task(self._lifecycle.offer_file(change)))
             reload.add_done_callback(reloads.discard)
-        await stop.wait()
 
     def _ready_sentence(self) -> str:
         listeners = ", ".join(url for name, url in self._urls.items() if name not in ("management", "metrics"))
@@ -146,6 +152,6 @@ class _Process:
         with contextlib.suppress(asyncio.CancelledError, HeadwayError):
             await asyncio.wait({life})
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_GENERATION_CLOSE_SECONDS):
+            async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._lifecycle.close()
         self._lifecycle.startup.end()

@@ -33,7 +33,6 @@ class ServeSettings:
     metrics_port: int = DEFAULT_METRICS_PORT
     port_offset: int = 0
     overrides: Overrides = field(default_factory=Overrides)
-    watch: bool = True
 
 
 @dataclass(frozen=True, slots=True)

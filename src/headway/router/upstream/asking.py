@@ -18,7 +18,7 @@ from headway.router.upstream.exchange import Exchange, Times, TryError, open_exc
 from headway.router.upstream.health import BackendState, BackendStates, note_failure, note_success
 from headway.router.upstream.pool import Pool
 from headway.router.upstream.reliability import Reliability
-from headway.router.upstream.retrying import Load, repeats, wait_before
+from headway.router.upstream.retrying import Load, Repeats, repeats, wait_before
 from headway.router.upstream.targets import Target
 
 
@@ -50,21 +50,20 @@ class Asking:
         Raises UpstreamError, UpstreamTimeoutError, NoBackendError; DeadlineError when the caller's own time is over.
         """
         reliability = reliability or self.target.reliability
-        self._load.active += 1
         answered: bool | None = None
         try:
-            exchange = await self._tries(question, reliability)
+            with Repeats(self._load) as repeats_made:
+                exchange = await self._tries(question, reliability, repeats_made)
             answered = exchange.status < 500
             return exchange
         except UpstreamError:
             answered = False
             raise
         finally:
-            self._load.active -= 1
             if answered is not None:
                 self._activity.note(self.target.name, answered)
 
-    async def _tries(self, question: Question, reliability: Reliability) -> Exchange:
+    async def _tries(self, question: Question, reliability: Reliability, repeats_made: Repeats) -> Exchange:
         end = time.monotonic() + reliability.total if reliability.total else float("inf")
         tried: list[str] = []
         used = 0
@@ -82,7 +81,7 @@ class Asking:
             exchange: Exchange | None = None
             try:
                 exchange = await self._one_try(question, reliability, backend, state, end)
-                if exchange.status < 500 and exchange.status != 429:
+                if exchange.status < 500 and exchange.status != 429 and exchange.status not in reliability.statuses:
                     self._ended(question, backend, "ok" if exchange.status < 400 else f"status_{exchange.status}")
                     note_success(state)
                     return exchange
@@ -95,7 +94,7 @@ class Asking:
                 self._note_failure(backend, state, reliability)
             untried = self.pool.untried(tried)
             wait = None
-            if repeats(reliability, failure, used, untried) and self._load.may_repeat(reliability):
+            if repeats(reliability, failure, used, untried) and repeats_made.allowed(reliability):
                 wait = wait_before(reliability, failure, used, headers, untried)
             if wait is None or time.monotonic() + wait >= _end(question, end):
                 if exchange is not None:
@@ -103,13 +102,10 @@ class Asking:
                 raise _error(backend, failure, question)
             if exchange is not None:
                 exchange.close()
+            repeats_made.begin()
             used += 1
-            self._load.repeating += 1
-            try:
-                if wait:
-                    await asyncio.sleep(wait)
-            finally:
-                self._load.repeating -= 1
+            if wait:
+                await asyncio.sleep(wait)
 
     def _note_failure(self, backend: Backend, state: BackendState, limits: Reliability) -> None:
         if note_failure(state, self.pool.states, limits.consecutive_5xx, limits.ejection_time, limits.max_ejection_percent):
@@ -155,7 +151,7 @@ class Asking:
 def _is_the_backends(failure: TryError | int, question: Question) -> bool:
     """Whether the failure speaks against the backend: not when it is busy, and not when the caller had no time left, or callers could take it out."""
     if isinstance(failure, int):
-        return failure != 429
+        return failure >= 500
     return not (failure.timed_out and question.deadline is not None and question.deadline.left <= 0)
 
 

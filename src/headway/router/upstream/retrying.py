@@ -17,15 +17,37 @@ _FREE_RESENDS = 1
 
 @dataclass(slots=True)
 class Load:
-    """Requests of one provider model that are under way, and how many of them are being repeated; bounds the repeats."""
+    """Requests of one provider model that are under way, and how many of them are being repeated."""
 
     active: int = 0
     repeating: int = 0
 
-    def may_repeat(self, reliability: Reliability) -> bool:
+
+class Repeats:
+    """Of one request, from its first try to the end of its last: it counts as repeating from its first repeat on."""
+
+    def __init__(self, load: Load):
+        self._load = load
+        self._counted = False
+
+    def __enter__(self) -> Repeats:
+        self._load.active += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._load.active -= 1
+        self._load.repeating -= self._counted
+
+    def allowed(self, reliability: Reliability) -> bool:
+        """Whether the budget has room for this request beside the others that repeat."""
         if reliability.budget_percent is None:
             return True
-        return self.repeating < max(reliability.budget_minimum, self.active * reliability.budget_percent / 100)
+        others = self._load.repeating - self._counted
+        return others < max(reliability.budget_minimum, self._load.active * reliability.budget_percent / 100)
+
+    def begin(self) -> None:
+        self._load.repeating += not self._counted
+        self._counted = True
 
 
 def repeats(reliability: Reliability, failure: TryError | int, used: int, untried: bool) -> bool:

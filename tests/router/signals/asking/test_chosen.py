@@ -79,7 +79,7 @@ def test_a_question_that_does_not_answer_is_unknown() -> None:
 @pytest.mark.parametrize("kind", ["domain", "user_feedback", "modality", "preference", "fact_check", "jailbreak", "pii", "safety", "complexity", "systemone"])
 def test_no_model_is_asked_about_nothing(kind: str) -> None:
     rules: dict[str, dict[str, Any]] = {
-        "domain": {"name": "law"}, "user_feedback": {"name": "satisfied"}, "modality": {"name": "AR"}, "preference": {"name": "p"},
+        "domain": {"name": "law"}, "user_feedback": {"name": "satisfied"}, "modality": {"name": "AR"}, "preference": {"name": "p", "description": "d"},
         "fact_check": {"name": "needs_fact_check"}, "jailbreak": {"name": "j", "threshold": 0.5}, "pii": {"name": "p"},
         "safety": {"name": "s", "threshold": 0.5}, "complexity": {"name": "c"},
         "systemone": {"name": "q", "question": {"type": "noul", "instructions": "?"}},

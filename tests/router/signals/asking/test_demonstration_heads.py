@@ -33,7 +33,7 @@ SIGNALS: dict[str, Any] = {
     "user_feedbacks": [{"name": "satisfied"}, {"name": "wrong_answer"}],
     "complexity": [{"name": "work"}, {"name": "near", "hard": {"candidates": ["prove a theorem"]}, "easy": {"candidates": ["hello"]}}],
     "modality": [{"name": "AR"}, {"name": "DIFFUSION"}],
-    "preferences": [{"name": "bug_fixing"}, {"name": "translation"}],
+    "preferences": [{"name": "bug_fixing", "description": "finding bugs"}, {"name": "translation", "description": "other languages"}],
     "embeddings": [{"name": "weather", "threshold": 0.6, "candidates": ["What will the weather be like?"]}],
     "reasks": [{"name": "again"}],
 }

@@ -121,7 +121,7 @@ def test_hybrid_without_one_of_its_answers_fails_closed_unless_the_other_matches
     catalog = {"bindings": {**GUARD["bindings"], **EMBEDDING["bindings"]}}
     calls = ScriptedCalls(heads=lambda text: {"jailbreak": 0.0, "benign": 1.0}, vectors=lambda given: Unanswered("timeout"))
     found = observed("jailbreak", [{**CONTRAST, "method": "hybrid"}], calls, "x", catalog=catalog)["r"]
-    assert (found.truth, found.matched_labels) == (Truth.TRUE, ("unanswered",))
+    assert (found.truth, found.matched_labels, found.reason) == (Truth.TRUE, ("unanswered",), "embedding_timeout")
 
 
 def test_rules_about_responses_are_not_asked_about_requests() -> None:

@@ -180,8 +180,7 @@ def test_a_sequence_classifier_needs_a_binding_and_others_ask() -> None:
 
 @pytest.mark.parametrize("rule", [
     {"type": "llm", "labels": ["a"]}, {"type": "local", "labels": ["a"]}, {"type": "local", "labels": ["a", "a"]}, {"type": "local", "labels": ["a", "b:c"]},
-    {"type": "sequence_classifier", "labels": ["a", "b"], "instructions": "?"}, {"type": "llm", "labels": ["a"], "instructions": "?", "use_cpu": True},
-    {"type": "local", "labels": ["a", "b"], "model_path": "x", "instructions": "?"},
+    {"type": "sequence_classifier", "labels": ["a", "b"], "instructions": "?"}, {"type": "local", "labels": ["a", "b"], "model": "m"},
 ])  # fmt: skip
 def test_classifiers_that_are_refused(rule: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):

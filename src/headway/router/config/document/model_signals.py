@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -87,7 +88,7 @@ class ReaskRule(Node):
 
 class PreferenceRule(Node):
     name: Text
-    description: str | None = None
+    description: Text
     examples: list[Text] = []
     threshold: Share | None = None
 
@@ -159,7 +160,8 @@ def _selects(chosen: list[str], labels: list[str], field: str) -> None:
 class SafetyHazardRule(Node):
     """Asked only after an unsafe verdict: the rule matches when one of `categories` reaches `threshold`."""
 
-    model: str = ""
+    absent: ClassVar[Mapping[str, str]] = {"model": "bind a deployment: bindings.safety.<rule>.hazard"}
+
     labels: list[Label] = Field(min_length=2)
     categories: list[Label] = Field(min_length=1)
     threshold: PositiveShare
@@ -173,9 +175,10 @@ class SafetyHazardRule(Node):
 class SafetyRule(Node):
     """Matches when the probabilities of `unsafe_labels` sum to `threshold` or more."""
 
+    absent: ClassVar[Mapping[str, str]] = {"model": "bind a deployment: bindings.safety.<rule>"}
+
     name: Label
     description: str | None = None
-    model: str = ""
     labels: list[Label] = Field(default=["safe", "unsafe"], min_length=2)
     unsafe_labels: list[Label] = Field(default=["unsafe"], min_length=1)
     threshold: PositiveShare
@@ -223,15 +226,18 @@ class ClassifierSignalRule(Node):
     """`sequence_classifier` reads a head that `bindings.classifier.<name>` names; `local` and `llm` without such a binding ask the decision
     model for one of `labels`."""
 
+    absent: ClassVar[Mapping[str, str]] = {
+        "model_path": "declare a deployment with that artifact and bind it: bindings.classifier.<rule>",
+        "use_cpu": "set `device` on its deployment",
+        "disable_rationale": "the models that are asked write no rationale",
+    }
+
     name: Label
     description: str | None = None
     type: Literal["local", "llm", "sequence_classifier"]
     model: str | None = None
-    model_path: str | None = None
     labels: list[Label] = Field(min_length=1)
     instructions: str | None = None
-    disable_rationale: bool = False
-    use_cpu: bool = False
 
     @model_validator(mode="after")
     def _fields_of_its_type(self) -> ClassifierSignalRule:
@@ -241,15 +247,7 @@ class ClassifierSignalRule(Node):
             raise PydanticCustomError("labels", "a {type} classifier needs at least two labels", {"type": self.type})
         if self.type == "llm" and not self.instructions:
             raise PydanticCustomError("instructions", "an llm classifier needs instructions")
-        refused = [field for field in _FOREIGN_FIELDS[self.type] if getattr(self, field)]
-        if refused or (self.model_path and self.instructions):
-            found = ", ".join(refused or ["model_path together with instructions"])
-            raise PydanticCustomError("field", "a {type} classifier does not take {found}", {"type": self.type, "found": found})
+        foreign = {"local": self.model and "model", "sequence_classifier": self.instructions and "instructions"}.get(self.type)
+        if foreign:
+            raise PydanticCustomError("field", "a {type} classifier does not take {found}", {"type": self.type, "found": foreign})
         return self
-
-
-_FOREIGN_FIELDS = {
-    "local": ("model", "disable_rationale"),
-    "llm": ("model_path", "use_cpu"),
-    "sequence_classifier": ("model_path", "use_cpu", "instructions", "disable_rationale"),
-}

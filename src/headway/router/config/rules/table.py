@@ -10,7 +10,7 @@ from headway.router.config.rules.actions import actions, annotation_sizes
 from headway.router.config.rules.algorithms import algorithms
 from headway.router.config.rules.bindings import bindings
 from headway.router.config.rules.classifiers import external_classifiers
-from headway.router.config.rules.compilation import compiled_signals
+from headway.router.config.rules.compilation import compiled_decisions, compiled_signals
 from headway.router.config.rules.deployments import admissions, deployments
 from headway.router.config.rules.keys import listener_keys, opened_models
 from headway.router.config.rules.listeners import listener_addresses, listener_trust, native_grants
@@ -61,5 +61,5 @@ def cross_field(document: Document) -> list[Diagnostic]:
     if routes:
         found += [diagnostic for rule in ROUTING for diagnostic in rule(document)]
         if not has_errors(found):
-            found += compiled_signals(document)
+            found += [*compiled_signals(document), *compiled_decisions(document)]
     return found

@@ -68,7 +68,7 @@ def compile_preferences(rules: Sequence[PreferenceRule], recipe: Recipe) -> Sequ
     if module is not None and module.use_contrastive:
         return (PreferenceExamples.compiled(rules, recipe, module.prototype_scoring),)
     declared = (recipe.routing.signals.preferences if recipe.routing.signals else None) or list(rules)
-    options = ((rule.name, "; for example: ".join([rule.description or rule.name, *(rule.examples[:1])])) for rule in declared)
+    options = ((rule.name, "; for example: ".join([rule.description, *(rule.examples[:1])])) for rule in declared)
     source = label_source(recipe, "preference", questions.one_of(_PREFERENCE_INSTRUCTIONS, options))
     compiled = [
         LabelRule(rule.name, frozenset((plain(rule.name),)), _threshold(rule.threshold, recipe, source.deployment, "preference")) for rule in rules

@@ -16,7 +16,7 @@ from headway.router.observation import Observation
 from headway.router.request.view import RequestView
 from headway.router.signals.asking import questions, reasons
 from headway.router.signals.asking.answerer import label_source
-from headway.router.signals.asking.guarded import GuardPolicy, fails_closed, unjudged
+from headway.router.signals.asking.guarded import GuardPolicy, fails_closed, unanswered, unjudged
 from headway.router.signals.asking.label_names import by_plain_name, plain
 from headway.router.signals.asking.label_source import LabelSource
 from headway.router.signals.kind import ModelSignal, Recipe, SignalKind
@@ -81,7 +81,7 @@ class JailbreakSignal:
         value = max(numbers, default=None)
         if value is not None and value >= rule.threshold:
             return Observation("jailbreak", rule.name, Truth.TRUE, min(1.0, value), value, matched_labels=("jailbreak",))
-        asked = self.source.asked if self.source and classified else reasons.VECTORS
+        asked = self.source.asked if self.source and unanswered(classified) is not None else reasons.VECTORS
         found = unjudged("jailbreak", rule.name, asked, (*classified, *compared), self.policies[rule.name])
         return found or Observation("jailbreak", rule.name, Truth.FALSE, value=value)
 

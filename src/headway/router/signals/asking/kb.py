@@ -92,7 +92,7 @@ def compile_kb(rules: Sequence[KBSignalRule], recipe: Recipe) -> Sequence[ModelS
             raise ConfigError(
                 f"knowledge base {name!r:.80} is not declared",
                 param="global.model_catalog.kbs",
-                fix=f"Declare it; declared are: {', '.join(declared) or 'none'}.",
+                fix=f"Declare it with the folder of its manifest (none is built in); declared are: {', '.join(declared) or 'none'}.",
             )
     return [KnowledgeSignal(declared[name], [rule for rule in rules if rule.kb == name], recipe) for name in wanted]
 

@@ -59,4 +59,4 @@ class PreferenceExamples:
 
 
 def _texts(rule: PreferenceRule) -> list[str]:
-    return [rule.description or rule.name, *rule.examples]
+    return [rule.description, *rule.examples]

@@ -1,0 +1,71 @@
+"""`vllm-sr` without a router: completion, old names, wrong use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from headway.cli.sr import vllm_sr
+from headway.errors import HeadwayError, NotBuiltError
+
+
+def invoke(*words: str, **environment: str) -> Result:
+    return CliRunner().invoke(vllm_sr, list(words), env=environment)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_names_the_program(shell: str, tmp_path: Path) -> None:
+    shown = invoke("completion", "show", shell)
+    assert shown.exit_code == 0
+    assert "vllm-sr" in shown.output
+    assert "_VLLM_SR_COMPLETE" in shown.output
+    place = tmp_path / "deep" / "script"
+    assert invoke("completion", "install", shell, "--output", str(place)).exit_code == 0
+    assert place.read_text() == shown.output
+
+
+def test_old_names_still_work_and_are_not_listed() -> None:
+    listed = invoke("--help").output
+    for name in ("eval", "chat", "validate", "init"):
+        assert f"\n  {name} " not in listed
+        assert invoke(name, "--help").exit_code == 0
+    assert isinstance(invoke("dashboard").exception, NotBuiltError)
+    assert "Did you mean 'status'" in invoke("statu").output
+
+
+def test_a_preview_needs_exactly_one_request(tmp_path: Path) -> None:
+    for words in ((), ("--prompt", "a", "--messages", "[]"), ("--messages", "{}"), ("--messages", "[")):
+        result = invoke("route", "preview", *words)
+        assert isinstance(result.exception, HeadwayError), words
+
+
+def test_without_a_router_the_fix_is_told(tmp_path: Path) -> None:
+    result = invoke("route", "preview", "--prompt", "x", "--endpoint", "http://127.0.0.1:9")
+    assert isinstance(result.exception, HeadwayError)
+    assert "vllm-sr serve" in result.exception.message
+    for name in ("status", "stop", "logs"):
+        gone = invoke(name, "--config", str(tmp_path / "config.yaml"))
+        assert isinstance(gone.exception, HeadwayError), name
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--target", "kubernetes"), "not built"),
+        (("--gateway", "extproc"), "not built"),
+        (("--recipe-env", "A=b"), "not NAME=value"),
+        (("--recipe-env", "SURELY_NOT_SET_HERE"), "not set"),
+        (("--config", "/no/such/file.yaml"), "config init"),
+    ],
+)
+def test_what_serve_cannot_do_is_refused_with_the_reason(words: tuple[str, ...], told: str) -> None:
+    result = invoke("serve", *words)
+    assert isinstance(result.exception, HeadwayError)
+    assert told in result.exception.message
+
+
+def test_removed_options_name_what_replaces_them() -> None:
+    assert "--max-num-seqs" in invoke("serve", "--runtime-profile", "fast").output
+    assert "kubernetes" in invoke("serve", "--namespace", "x").output
