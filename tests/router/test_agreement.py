@@ -94,7 +94,17 @@ def reachable(data: dict[str, Any], backend: ScriptedBackend, runtime: FakeRunti
     catalog = data.setdefault("global", {}).setdefault("model_catalog", {})
     for name in ("primary", "hazard", *catalog.get("deployments", ())):
         catalog.setdefault("deployments", {})[name] = {"provider": "model_runtime", "endpoint": runtime.endpoint, "served_name": "judge"}
+    if "embeddings" in catalog:
+        catalog["embeddings"]["semantic"]["endpoint"]["base_url"] = f"{runtime.endpoint}/v1"
     return data
+
+
+async def vectors_by_text(body: Body) -> Any:
+    def vector(given: Any) -> list[float]:
+        return [float(byte) + 1 for byte in hashlib.sha256(orjson.dumps(given)).digest()[:8]]
+
+    made_by = {"model_sha256": "e" * 64, "layer": 6, "dimension": 8}
+    return {"object": "list", "meta": {"representation": made_by}, "data": [{"index": at, "embedding": vector(text)} for at, text in enumerate(body["input"])]}
 
 
 @dataclass
@@ -112,8 +122,9 @@ class Rig:
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     async def opened() -> Rig:
         backend = await stack.enter_async_context(ScriptedBackend([answers()]))
-        runtime = await stack.enter_async_context(fake_runtime(noul_card(question_types=QUESTION_TYPES)))
-        runtime.script["/v1/decisions"] = by_text
+        card = noul_card(surfaces=["decisions", "embeddings"], question_types=QUESTION_TYPES, embedding={"dimensions": [8], "layers": [6]})
+        runtime = await stack.enter_async_context(fake_runtime(card))
+        runtime.script |= {"/v1/decisions": by_text, "/v1/embeddings": vectors_by_text}
         router = WholeRouter(tmp_path_factory.mktemp("agreement"), ENVIRONMENT)
         stack.push_async_callback(router.close)
         return Rig(runner, router, backend, runtime)
@@ -168,7 +179,8 @@ def differences(preview_status: int, preview: Mapping[str, Any], status: int, he
     if status not in (200, 503):
         return "status"
     model = headers.get("x-vsr-selected-model", "")
-    if preview["selection_provenance"]["sampled"] or preview["selection_status"] == "execution_required":
+    drawn_or_tried = preview["selection_provenance"]["sampled"] or preview["selection_status"] == "execution_required"
+    if drawn_or_tried or "x-vsr-fallback-attempts" in headers:
         return "" if model in preview["recommended_models"] else "model of the candidates"
     return "" if model == preview["selected_model"] else "model"
 

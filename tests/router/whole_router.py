@@ -25,7 +25,7 @@ class WholeRouter:
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        settings = ServeSettings(folder / "config.yaml", folder / "state", environment, watch=False)
+        settings = ServeSettings(folder / "config.yaml", folder / "state", environment)
         settings.state.mkdir(mode=0o700)
         self.lifecycle = RouterLifecycle(settings, _silent, load_document(FIRST, environment).document)
         self.public = _client(self.lifecycle.public_app(Address("public", "127.0.0.1", 8899)))

@@ -197,7 +197,7 @@ def _algorithm(rng: random.Random, refs: list[str]) -> Data:
 def _plugins() -> list[Data]:
     return [
         {"type": "system_prompt", "configuration": {"enabled": True, "system_prompt": "Be brief.", "mode": "insert"}},
-        {"type": "response_cache", "configuration": {"enabled": True, "semantic": {"similarity_threshold": 0.9}}},
+        {"type": "response_cache", "configuration": {"enabled": True, "mode": "exact", "ttl_seconds": 60}},
         {"type": "header_mutation", "configuration": {"add": [{"name": "x-a", "value": "b"}]}},
         {"type": "fast_response", "configuration": {"message": "No."}},
         {"type": "request_params", "configuration": {"max_tokens_limit": 100}},

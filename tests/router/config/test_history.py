@@ -176,6 +176,10 @@ def test_merging_keeps_nulls_that_mean_something() -> None:
     merged = merged_text("version: v0.3\nglobal:\n  model_catalog:\n    signal_timeout_ms: 5\n", patch)
     assert document_of(merged).global_.model_catalog.deployments == {"primary": None}  # type: ignore[union-attr]
     assert "signal_timeout_ms" not in merged
+    beside = "version: v0.3\nglobal: {model_catalog: {deployments: {a: {provider: model_runtime, artifact: /a}}}}\n"
+    both = document_of(merged_text(beside, "global: {model_catalog: {deployments: {primary: null}}}")).global_.model_catalog.deployments  # type: ignore[union-attr]
+    assert both is not None
+    assert (set(both), both["primary"]) == ({"a", "primary"}, None)
     assert document_of(merged_text("version: v0.3\n", "global: {model_catalog: {deployments: null}}")).global_.model_catalog.deployments is None  # type: ignore[union-attr]
 
 

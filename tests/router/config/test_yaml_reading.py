@@ -28,6 +28,11 @@ def test_scalars_are_those_of_yaml_1_2_and_times_stay_text() -> None:
     assert read.data == {"a": "yes", "b": True, "c": 31, "d": 1000.0, "e": None, "f": "2026-10-20", "g": "5", "h": 1000, "i": -2.5}
 
 
+def test_numbers_fit_into_64_bits() -> None:
+    assert reasons(f"a: {2**63 - 1}\nb: {-(2**63)}\nc: {2**64}\nd: 1{'0' * 30}\n") == [("value_invalid", 3), ("value_invalid", 4)]
+    assert reasons("a: ${N}", {"N": "9" * 30}) == [("value_invalid", 1)]
+
+
 def test_merge_keys_and_their_lines() -> None:
     read = read_yaml("base: &b {x: 1, y: 2}\nuse:\n  y: 3\n  <<: *b\n  z: 4\n", {})
     assert read.data is not None

@@ -17,6 +17,7 @@ from headway.router.config.substitution import substitute
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 64
 MAX_NODES = 200_000  # after aliases are expanded
+INTEGERS = range(-(2**63), 2**64)  # what JSON of the management address can hold
 
 _STRING, _NULL, _TIMESTAMP, _MERGE = (f"tag:yaml.org,2002:{name}" for name in ("str", "null", "timestamp", "merge"))
 _SCALARS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float"))
@@ -162,7 +163,11 @@ class _Reader:
             return None
         if tag in _SCALARS:
             try:
-                return self._constructor.construct_object(ScalarNode(tag, text, node.start_mark, node.end_mark))
+                value = self._constructor.construct_object(ScalarNode(tag, text, node.start_mark, node.end_mark))
+                if not isinstance(value, int) or value in INTEGERS:
+                    return value
+                self._complain("value_invalid", f"the number {text[:40]} does not fit into 64 bits", path, node)
+                return None
             except (ValueError, YAMLError):
                 self._complain("value_invalid", f'"{text}" cannot be read as {tag.rsplit(":", 1)[1]}', path, node)
                 return None

@@ -100,7 +100,8 @@ def _asks(signal: TextSignal | ModelSignal) -> TypeGuard[ModelSignal]:
 
 async def _observed(asking: _Owing[ModelSignal], calls: Participant, view: RequestView, deadline: Deadline) -> Sequence[Observation]:
     try:
-        return await asyncio.wait_for(asking.signal.observe(view, calls), deadline.left + _GRACE)
+        async with asyncio.timeout(deadline.left + _GRACE):  # wait_for of Python 3.11 can lose a cancellation that comes with the result
+            return await asking.signal.observe(view, calls)
     except TimeoutError:
         return _unanswered(asking, "timeout")
     except Exception as error:

@@ -153,6 +153,7 @@ def test_the_flat_layout() -> None:
         "prompt-guard": "vllm-sr/Vela-1.0-Encoder-307M-Guard",
         "domain-classifier": "vllm-sr/Vela-1.0-Encoder-307M-Domain",
         "pii-classifier": "vllm-sr/Vela-1.0-Encoder-307M-PII",
+        "embedding": "vllm-sr/Vela-1.0-Encoder-307M-Embedding",
     }
     assert catalog["bindings"]["pii_classifier"] == {"deployment": "pii-classifier", "contract": "token_spans.v1"}
     assert catalog["modules"]["classifier"]["domain"] == {"threshold": 0.6}
@@ -203,6 +204,12 @@ def test_the_indentation_of_lists_stays(dash: str) -> None:
     found = once_and_again(text)
     assert f"listeners:\n{dash}name: a\n" in found.text
     assert f"\n  {dash}name: m # it\n" in found.text
+
+
+def test_comments_stay_beside_keys_that_get_another_name() -> None:
+    text = "version: v0.3\nproviders:\n  defaults:\n    default_model: small # the quick one\n  models:\n    - name: small\n      backend_refs: [{endpoint: 'h:1'}]\n"
+    line = once_and_again(text).text.splitlines()[3]
+    assert line.split() == ["model:", "small", "#", "the", "quick", "one"]
 
 
 def test_anchors_stay() -> None:

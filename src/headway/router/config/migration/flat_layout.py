@@ -173,12 +173,16 @@ def move_blocks(tree: Tree) -> None:
 
 
 def _bert(tree: Tree, place: Mapping | None, path: Path) -> None:
-    """The encoder of 0.1: only its threshold still means something."""
-    if place is None or not isinstance(place.get("bert_model"), MutableMapping):
+    """The encoder of 0.1; its place in 0.2, from where it goes on."""
+    encoder = mapping_of(place, "bert_model")
+    if encoder is None:
         return
-    threshold = place["bert_model"].get("threshold")
-    if threshold is not None:
-        tree.made("global", "model_catalog", "embeddings", "semantic", "embedding_config").setdefault("min_score_threshold", threshold)
+    semantic = tree.made("global", "model_catalog", "embeddings", "semantic")
+    if encoder.get("threshold") is not None:
+        tree.made("global", "model_catalog", "embeddings", "semantic", "embedding_config").setdefault("min_score_threshold", encoder["threshold"])
+    for key, name in (("model_id", "bert_model_path"), ("use_cpu", "use_cpu")):
+        if encoder.get(key) is not None:
+            semantic.setdefault(name, encoder[key])
     tree.drop(place, "bert_model", path, "embeddings come from the deployment that bindings.embedding names; its threshold is min_score_threshold")
 
 
