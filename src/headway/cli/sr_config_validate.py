@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from headway.cli.sr_client import ManagementClient, management_options
+from headway.cli.sr_ignored import gateway_option, ignored_options, tell_ignored
 from headway.router.config.diagnostics import Diagnostic
 from headway.router.config.document.document import Document
 from headway.router.config.load import examine, read_source
@@ -19,16 +20,15 @@ from headway.router.config.load import examine, read_source
 @click.option("--config", "path", type=click.Path(dir_okay=False, path_type=Path), default=Path("config.yaml"), show_default=True, help="The file to check.")
 @click.option("--offline", is_flag=True, help="Check here, without asking a router; the default when no --endpoint is given.")
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnostics as JSON.")
-@click.option("--image", hidden=True, help="Accepted for old scripts; there are no containers.")
-@click.option("--gateway", type=click.Choice(["standalone", "extproc"]), hidden=True)
+@gateway_option
+@ignored_options("--image")
 @management_options(15.0)
-def validate_command(
-    path: Path, offline: bool, as_json: bool, image: str | None, gateway: str | None, endpoint: str | None, timeout: float, token_env: str
-) -> None:
+def validate_command(path: Path, offline: bool, as_json: bool, endpoint: str | None, timeout: float, token_env: str) -> None:
     """Check a file: syntax, names, types, and what fields say about each other. Exit code 1 when it has errors.
 
     With --endpoint a running router checks it, with its own environment and models.
     """
+    tell_ignored()
     source = read_source(path)
     if endpoint and not offline:
         answer = ManagementClient(endpoint, timeout, token_env).call("POST", "/api/v1/config/validate", {"yaml": source.text}).json()

@@ -5,22 +5,21 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from headway.cli.sr_engine_mode import engine_config
+from headway.cli.sr_ignored import IGNORED_VARIABLES, gateway_option, ignored_options, place_options, tell_ignored
 from headway.cli.sr_place import config_option, port_offset, state_folder
 from headway.errors import ConfigError
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_CONTAINER_OPTIONS = {
-    "--image": "", "--router-image": "", "--envoy-image": "", "--dashboard-image": "", "--image-pull-policy": "", "--restart-policy": "",
-    "--container-runtime": "", "--runtime": "",
-}  # fmt: skip
+_CONTAINER_OPTIONS = (
+    "--image", "--router-image", "--envoy-image", "--dashboard-image", "--image-pull-policy", "--restart-policy", "--container-runtime", "--runtime",
+)  # fmt: skip
 _CONTAINER_FLAGS = ("--minimal/--no-minimal", "--dashboard/--no-dashboard", "--observability/--no-observability", "--readonly", "--replace-active-config")
 ALGORITHMS = (
     "static", "random", "latency_aware", "multi_factor", "router_dc", "hybrid", "decision", "knn", "kmeans", "svm", "mlp", "confidence",
@@ -29,33 +28,12 @@ _LEVELS = {
     "debug": "debug", "info": "info", "warn": "warning", "warning": "warning", "error": "error", "dpanic": "critical", "panic": "critical",
     "fatal": "critical",
 }  # fmt: skip
-_CLUSTER_OPTIONS = ("--namespace", "--context", "--profile", "--chart-dir")
 
-
-def _container_options(command: _Command) -> _Command:
-    """Options of the product in containers: they are taken and change nothing."""
-    for name in reversed(_CONTAINER_OPTIONS):
-        command = click.option(name, hidden=True, expose_value=False, callback=_note)(command)
-    for name in reversed(_CONTAINER_FLAGS):
-        command = click.option(name, is_flag=True, default=None, hidden=True, expose_value=False, callback=_note)(command)
-    for name in reversed(_CLUSTER_OPTIONS):
-        command = click.option(name, hidden=True, expose_value=False, callback=_refuse_cluster)(command)
-    return command
-
-
-def _note(context: click.Context, option: click.Parameter, value: Any) -> None:
-    if value is not None and not context.resilient_parsing:
-        context.ensure_object(dict).setdefault("ignored", []).append(option.opts[0])
 
 
 def _refuse_profile(context: click.Context, option: click.Parameter, value: Any) -> None:
     if value is not None:
         raise click.UsageError("--runtime-profile was removed: use --max-num-seqs, --max-num-batched-tokens, --batch-window-ms and --enable-shared-context.")
-
-
-def _refuse_cluster(context: click.Context, option: click.Parameter, value: Any) -> None:
-    if value is not None:
-        raise click.UsageError(f"{option.opts[0]} applies to --target kubernetes only, and this router runs as a process of this machine.")
 
 
 @click.command("serve")
@@ -77,18 +55,16 @@ def _refuse_cluster(context: click.Context, option: click.Parameter, value: Any)
 @click.option("-v", "--verbose", is_flag=True, help="The same as --log-level debug.")
 @click.option("--recipe-env", multiple=True, metavar="NAME", help="Only these variables may be used in the configuration (repeatable).")
 @click.option("--runtime-profile", hidden=True, expose_value=False, callback=_refuse_profile)
-@click.option("--target", type=click.Choice(["docker", "kubernetes", "k8s"]), hidden=True)
-@click.option("--gateway", type=click.Choice(["standalone", "extproc"]), default="standalone", hidden=True)
-@_container_options
+@place_options
+@gateway_option
+@ignored_options(*_CONTAINER_OPTIONS, flags=_CONTAINER_FLAGS)
 @click.pass_context
 def serve_command(context: click.Context, /, model: str | None, config: Path, engine: bool, **options: Any) -> None:
     """Route requests as a configuration says, until SIGINT or SIGTERM. The configuration is watched: what changes in it is taken up.
 
     MODEL, a Hub name or an absolute path, replaces the artifact of the default judgment deployment.
     """
-    _check_target(options["target"], options["gateway"])
-    if ignored := context.ensure_object(dict).get("ignored"):
-        click.echo(f"vllm-sr: warning: no containers here, so these have no effect: {', '.join(ignored)}", err=True)
+    tell_ignored(IGNORED_VARIABLES)
     from headway.cli.sr_run_file import noted_router
     from headway.router.process.overrides import ENGINE_FIELDS, Overrides
     from headway.router.process.run import run_router
@@ -139,12 +115,3 @@ def _environment(allowed: Sequence[str]) -> dict[str, str]:
     if missing:
         raise ConfigError(f"--recipe-env names {missing[0]}, which is not set", param="recipe_env")
     return {name: value for name, value in os.environ.items() if not allowed or name in allowed}
-
-
-def _check_target(target: str | None, gateway: str) -> None:
-    if target in ("kubernetes", "k8s"):
-        raise ConfigError("--target kubernetes is not built", reason="not_built", param="target", fix="Run `vllm-sr serve` inside a pod of your own.")
-    if gateway == "extproc":
-        raise ConfigError(
-            "--gateway extproc is not built: this router is the gateway", reason="not_built", param="gateway", fix="Leave --gateway out; clients talk to 8899."
-        )  # fmt: skip

@@ -12,6 +12,7 @@ import click
 import psutil
 
 from headway.cli.sr_client import answered, client
+from headway.cli.sr_ignored import ignored_options, place_options, tell_ignored
 from headway.cli.sr_place import config_option, state_folder
 from headway.cli.sr_run_file import RunningRouter, running_routers
 from headway.errors import ConfigError, HeadwayError
@@ -23,9 +24,7 @@ _SERVICES = ("router", "all")
 
 def _target_options(command: Any) -> Any:
     """Options of the product in containers that choose where it runs: there is one place here."""
-    for name in ("--target", "--namespace", "--context", "--container-runtime"):
-        command = click.option(name, hidden=True, expose_value=False)(command)
-    return command
+    return place_options(ignored_options("--container-runtime")(command))
 
 
 def _service(name: str) -> None:
@@ -51,6 +50,7 @@ def the_router(config: Path, pid: int | None = None) -> RunningRouter:
 @_target_options
 def status_command(service: str, config: Path, as_json: bool) -> None:
     """Show the routers that run with this configuration's folder. Exits with 1 if there is none."""
+    tell_ignored()
     _service(service)
     found = [_status(router) for router in running_routers(state_folder(config))]
     if as_json:
@@ -100,6 +100,7 @@ def _lines(status: dict[str, Any]) -> list[str]:
 @_target_options
 def logs_command(service: str, config: Path, follow: bool, lines: int) -> None:
     """Show the log of the router that has, or had, its state beside this configuration."""
+    tell_ignored()
     from headway.router.process.log_file import FILE_NAME
 
     _service(service)
@@ -126,6 +127,7 @@ def logs_command(service: str, config: Path, follow: bool, lines: int) -> None:
 @_target_options
 def stop_command(config: Path, pid: int | None, timeout: float, force: bool) -> None:
     """Stop the router of this configuration's folder. Requests that run are finished first."""
+    tell_ignored()
     router = the_router(config, pid)
     process = psutil.Process(router.pid)
     process.terminate()

@@ -136,7 +136,7 @@ def test_a_file_of_another_version(version: object, fix: str) -> None:
         (changed("global", "model_catalog", "modules", to={"prompt_guard": {"variant": "x"}}), "variant is one of"),
         (changed("global", "candle", to={}), "candle is one of"),
         (changed("global", "stores", to={"response_cache": {"polarity_guard": True}}), "polarity_guard was removed"),
-        (changed("routing", "signals", "hallucination", to=[{"name": "h", "use_nli": True}]), "use_nli was removed"),
+        (changed("routing", "signals", "fact_check", to=[{"name": "needs_fact_check", "use_nli": True}]), "use_nli was removed"),
         (changed("vllm_endpoints", to=[]), "layout of versions 0.1"),
     ],
 )  # fmt: skip

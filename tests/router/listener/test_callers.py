@@ -237,6 +237,16 @@ def test_bodies_may_come_compressed_and_not_too_large(tmp_path: Path) -> None:
     run(work)
 
 
+def test_limits_that_are_switched_off_do_not_hold(tmp_path: Path) -> None:
+    options = {"global": {"router": {"streamed_body": {"enabled": False, "max_bytes": 10}}}}
+
+    async def work() -> None:
+        async with ScriptedBackend([answers()]) as backend, LiveFront(backend, tmp_path, **options) as front:
+            assert (await front.chat({})).status_code == 200
+
+    run(work)
+
+
 @pytest.mark.parametrize("headers", [{}, {"content-type": "text/plain"}, {"content-type": "application/x-www-form-urlencoded"}])
 def test_what_a_web_page_may_send_unasked_is_refused(tmp_path: Path, headers: dict[str, str]) -> None:
     async def work() -> None:

@@ -161,3 +161,9 @@ def test_no_model_is_started_for_a_default(tmp_path: Path) -> None:
     assert rig.plugins[0].deployments() == {"hal"}
     rig = Rig(tmp_path, ("hallucination", {"enabled": True}), settings={"model_catalog": {}})
     assert rig.plugins[0].deployments() == {"primary"}
+
+
+def test_a_check_whose_module_is_off_is_refused(tmp_path: Path) -> None:
+    settings = {"model_catalog": {**SPANS["model_catalog"], "modules": {"hallucination_mitigation": {"enabled": False}}}}
+    with pytest.raises(ConfigError, match="switched off"):
+        hallucination(tmp_path, GROUNDED, UNSUPPORTED, settings)

@@ -64,7 +64,7 @@ def test_a_tool_that_is_there_is_not_added_again(tmp_path: Path) -> None:
 
 
 def test_the_shared_settings_hold_where_the_plugin_says_nothing(tmp_path: Path) -> None:
-    settings = {**EMBEDDING, "integrations": {"tools": {"tools_db_path": database(tmp_path), "top_k": 1}}}
+    settings = {**EMBEDDING, "integrations": {"tools": {"enabled": True, "tools_db_path": database(tmp_path), "top_k": 1}}}
     assert names(tmp_path, "weather stock mail", settings=settings) == ["get_mail"]
 
 
@@ -106,3 +106,19 @@ def test_databases_that_are_wrong(tmp_path: Path, entries: Any, says: str) -> No
 def test_adding_without_a_database_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no database"):
         names(tmp_path, "x")
+
+
+def test_the_shared_database_is_open_only_when_it_is_enabled(tmp_path: Path) -> None:
+    settings = {**EMBEDDING, "integrations": {"tools": {"tools_db_path": database(tmp_path)}}}
+    with pytest.raises(ConfigError, match="enabled: true"):
+        names(tmp_path, "weather", settings=settings)
+
+
+def test_the_strategy_says_what_ranks(tmp_path: Path) -> None:
+    """By likeness `words` is nothing like a forecast; by its words it is asked for."""
+    mine = [tool("a", "about weather"), tool("b", "the words rain tomorrow")]
+    by_words = {"weights": {"embed": 0, "lexical": 1, "tag": 0, "name": 0}}
+    for strategy, enabled, kept in (("semantic", True, "a"), ("weighted", False, "b"), (None, True, "b"), (None, False, "a")):
+        filtering = {**by_words, "enabled": enabled}
+        found = names(tmp_path, "weather rain tomorrow", mine, mode="filter", relevance_threshold=0.5, strategy=strategy, advanced_filtering=filtering)
+        assert found == [kept], (strategy, enabled)

@@ -286,3 +286,15 @@ def test_the_shared_method_is_that_of_decisions_that_name_none() -> None:
 def test_a_trained_algorithm_without_its_files_is_refused() -> None:
     with pytest.raises(ConfigError, match="optimize train"):
         Chooser(AB, {"type": "knn"})
+
+
+def test_with_too_few_candidates_left_there_is_no_choice() -> None:
+    def left(least: int, max_tokens: int) -> Selection:
+        requirements = {"context": "known_limits"}
+        chooser = Chooser(AB, {"type": "static", "minimum_candidates": least}, modelCards=LIMITS, candidate_requirements=requirements)
+        return select(chooser, "x", max_tokens=max_tokens)
+
+    assert left(2, 1).status == "selected"
+    assert (left(1, 51).model, left(1, 51).status) == ("b", "selected")
+    few = left(2, 51)
+    assert (few.model, few.status, few.reason) == (None, "unavailable", "1 of at least 2 candidates can answer the request")

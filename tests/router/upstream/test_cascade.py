@@ -11,10 +11,10 @@ import pytest
 from headway.router.config.document.algorithms import ConfidenceAlgorithm
 from headway.router.request.decoding import body_of, chunks_of
 from headway.router.upstream.cascading import confidence
-from headway.router.upstream.errors import UpstreamError
+from headway.router.upstream.errors import UpstreamError, UpstreamTimeoutError
 from tests.router.upstream.harness import Sender, free_port, model, run
 from tests.router.upstream.routed import routed_document, send
-from tests.router.upstream.scripted_backend import DONE, WHOLE, ScriptedBackend, answers, chunk, streams
+from tests.router.upstream.scripted_backend import DONE, WHOLE, ScriptedBackend, answers, chunk, never, streams
 
 
 def said(text: str, *logprobs: tuple[float, float]) -> dict[str, Any]:
@@ -113,6 +113,20 @@ def test_a_stream_is_one_whoever_answers() -> None:
     reply, _, _, large = run_cascade(answers(UNSURE), streams(chunk("big", "stop"), DONE), stream=True)
     assert large[0].body["stream"] is True
     assert reply.body["chunks"][0]["choices"][0]["delta"]["content"] == "big"
+
+
+def test_the_models_of_a_cascade_share_their_time() -> None:
+    async def work() -> None:
+        async with ScriptedBackend([never]) as small, ScriptedBackend([answers()]) as large:
+            decision = {"modelRefs": [{"model": "small"}, {"model": "large"}], "algorithm": {"type": "confidence"}}
+            looper = {"integrations": {"looper": {"timeout_seconds": 1}}}
+            sender = Sender(routed_document([model("small", small.endpoint), model("large", large.endpoint)], decision, **{"global": looper}))
+            with pytest.raises(UpstreamTimeoutError, match="the models of a cascade have 1 s"):
+                await send(sender, "small", "large", status="execution_required")
+            assert (len(small.asked), len(large.asked)) == (1, 0)
+            await sender.close()
+
+    run(work)
 
 
 def test_no_answer_at_all_is_an_error() -> None:

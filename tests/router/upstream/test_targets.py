@@ -96,7 +96,7 @@ def test_headers_of_the_request_that_go_on_and_those_that_plugins_set() -> None:
 
 def test_embeddings_and_completions_have_their_own_routes() -> None:
     async def work() -> None:
-        async with ScriptedBackend([answers({"data": []})]) as found:
+        async with ScriptedBackend([answers({"data": [{"embedding": [0.5]}], "choices": [{"index": 0, "text": "y"}]})]) as found:
             sender = Sender(document([model("m", found.endpoint)]))
             for protocol, body in (("embeddings", {"model": "m", "input": "x"}), ("completions", {"model": "m", "prompt": "x"})):
                 context = sender.context(body)

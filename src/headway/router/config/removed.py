@@ -50,6 +50,7 @@ REMOVED: Sequence[RemovedField] = (
     ),
     *(RemovedField((*_CATALOG, key), f"{key} {_EXECUTION}") for key in ("candle", "ort", "openvino")),
     *(RemovedField(("global", key), f"{key} {_EXECUTION}") for key in ("candle", "ort", "openvino")),
+    *(RemovedField((key,), f"{key} {_EXECUTION}") for key in ("candle", "ort", "openvino")),
     *(
         RemovedField((*_MODULES, "hallucination_mitigation", "detector", key), f"{key} was removed with the natural language inference checks")
         for key in ("enable_nli_filtering", "nli_entailment_threshold", "endpoint")

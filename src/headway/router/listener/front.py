@@ -77,6 +77,8 @@ def compile_front(document: Document, environment: Mapping[str, str] = os.enviro
     """Raises ConfigError for keys that are missing or repeated, networks that are none, durations that are none."""
     router = (document.global_.router if document.global_ else None) or RouterSettings()
     debug, streamed = router.headers.debug, router.streamed_body
+    if streamed is not None and streamed.enabled is False:
+        streamed = None
     limits = BodyLimits(min(streamed.max_bytes, MOST_BODY_BYTES) if streamed and streamed.max_bytes else DEFAULT_BODY_BYTES)
     services = document.global_.services if document.global_ else None
     identity = services.authz.identity if services and services.authz else None

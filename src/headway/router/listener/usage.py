@@ -11,12 +11,14 @@ BYTES_PER_TOKEN = 4  # for estimates where nobody counted
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """`cached_tokens` and `cache_write_tokens` are parts of `prompt_tokens`. `estimated`: the answer ended before its backend had counted."""
+    """`cached_tokens` and `cache_write_tokens` are parts of `prompt_tokens`, `cache_write_1h_tokens` (kept for an hour) of the latter. `estimated`: the
+    answer ended before its backend had counted."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
     cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
     estimated: bool = False
 
 
@@ -30,6 +32,7 @@ def usage_of(body: Mapping[str, Any]) -> Usage | None:
     return Usage(
         token_count(found.get("prompt_tokens")), token_count(found.get("completion_tokens")),
         token_count(details.get("cached_tokens")), token_count(details.get("cache_creation_tokens")),
+        token_count(details.get("cache_creation_1h_tokens")),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Literal
 
+from headway.errors import ConfigError
 from headway.router.config.document.decisions import Decision
 from headway.router.config.document.model_signals import FactCheckRule
 from headway.router.config.document.plugins import HallucinationPlugin
@@ -114,8 +115,16 @@ def _with_text(chunk: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def compile_hallucination(configuration: HallucinationPlugin, decision: Decision, recipe: Recipe, services: Services) -> Hallucination | None:
+    """Raises ConfigError when the module hallucination_mitigation is switched off."""
     if not configuration.enabled:
         return None
+    mitigation = recipe.modules.hallucination_mitigation
+    if mitigation is not None and not mitigation.enabled:
+        raise ConfigError(
+            f'decision "{decision.name}" checks its answers, and the module that does so is switched off',
+            param="global.model_catalog.modules.hallucination_mitigation.enabled",
+            fix="Switch it on, or take the plugin hallucination out.",
+        )
     actions: dict[str, Action] = {HALLUCINATION: configuration.hallucination_action, UNVERIFIED: configuration.unverified_factual_action}
     facts = compile_fact_checks([FactCheckRule(name="needs_fact_check")], recipe) if actions[UNVERIFIED] != "none" and _asks_for_facts(recipe) else ()
     return Hallucination(grounding_of(recipe), facts, actions, configuration.include_hallucination_details)

@@ -28,6 +28,7 @@ from headway.router.truth import Truth
 
 _MOST_TOOLS = 256  # of a request that are ranked; more are left as they are
 _LIKENESS_THRESHOLD = 0.2
+_BY_LIKENESS = ("semantic", "semantic_only")
 _LIKENESS_ALONE = ToolFilteringWeights(embed=1, lexical=0, tag=0, name=0, category=0)
 _WORDS_ALONE = ToolFilteringWeights(embed=0, lexical=0.6, tag=0.1, name=0.3, category=0)
 
@@ -152,18 +153,19 @@ def compile_tool_selection(configuration: ToolSelectionPlugin, decision: Decisio
         return None
     integrations = recipe.document.global_.integrations if recipe.document.global_ else None
     defaults = (integrations.tools if integrations else None) or ToolsIntegration()
-    path = configuration.tools_db_path or defaults.tools_db_path
+    path = configuration.tools_db_path or (defaults.tools_db_path if defaults.enabled else None)
     adds = configuration.mode == "add"
     if adds and not path:
         raise ConfigError(
             f'decision "{decision.name}" adds tools, and there is no database of them',
             param="tools_db_path",
-            fix="Set tools_db_path in the plugin or in global.integrations.tools.",
+            fix="Set tools_db_path in the plugin, or in global.integrations.tools with enabled: true.",
         )
     database = read_tools(Path(path)) if adds and path else ()
     filtering = configuration.advanced_filtering or defaults.advanced_filtering or AdvancedToolFiltering()
     deployment = embedding_deployment(recipe)
-    weights = filtering.weights if filtering.enabled else _LIKENESS_ALONE if deployment else _WORDS_ALONE
+    weighs = configuration.strategy == "weighted" or (filtering.enabled and configuration.strategy not in _BY_LIKENESS)
+    weights = filtering.weights if weighs else _LIKENESS_ALONE if deployment else _WORDS_ALONE
     embedder = Embedder(deployment, recipe.vectors, [tool.text for tool in database]) if deployment else None
     return ToolSelection(_settings(configuration, defaults, filtering, weights), database, embedder)
 

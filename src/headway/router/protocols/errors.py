@@ -51,7 +51,10 @@ def foreign_error(protocol: str, status: int, raw: bytes) -> bytes:
     error: dict[str, Any] = {"message": "", "type": "upstream_error", "param": None, "code": None, **found}
     if isinstance(error["code"], int):
         error["code"] = str(error["code"])
-    return orjson.dumps(_anthropic(status, error) if protocol == "anthropic" else {"error": error})
+    try:
+        return orjson.dumps(_anthropic(status, error) if protocol == "anthropic" else {"error": error})
+    except orjson.JSONEncodeError:  # nested deeper than can be written
+        return foreign_error(protocol, status, b"")
 
 
 def _anthropic(status: int, error: Mapping[str, Any]) -> dict[str, Any]:

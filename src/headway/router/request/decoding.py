@@ -33,10 +33,13 @@ def chunks_of(reply: Reply) -> Chunks:
 
 
 async def _decoded(raw: AsyncIterator[bytes]) -> Chunks:
+    """Reads on after the final event: a backend's connection can be used again only when it is at its end."""
+    done = False
     try:
         async for data in events(raw):
-            if data == b"[DONE]":
-                return
+            done = done or data == b"[DONE]"
+            if done:
+                continue
             found = orjson.loads(data)
             if isinstance(found, dict):
                 yield found
@@ -54,14 +57,15 @@ async def events(raw: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     rest = b""
     data: list[bytes] = []
     async for piece in raw:
-        if rest.endswith(b"\r") and piece.startswith(b"\n"):
-            rest, piece = rest[:-1], piece
-        lines = (rest + piece).split(b"\n")
-        rest = lines.pop()
+        text, held = rest + piece, b""
+        if b"\r" in text:  # lines end with CR, LF, or both; a CR at the end may be half of both
+            held = b"\r" if text.endswith(b"\r") else b""
+            text = text.removesuffix(held).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines = text.split(b"\n")
+        rest = lines.pop() + held
         if len(rest) > EVENT_LIMIT:
             raise EventTooLargeError(f"an event has more than {EVENT_LIMIT} bytes")
         for line in lines:
-            line = line.removesuffix(b"\r")
             if line.startswith(b"data:"):
                 data.append(line[6:] if line.startswith(b"data: ") else line[5:])
             elif not line and data:

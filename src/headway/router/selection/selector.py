@@ -21,10 +21,11 @@ _log = logging.getLogger(__name__)
 class DecisionSelector:
     """Candidates that cannot answer a request are left out first, then the algorithm ranks the others."""
 
-    def __init__(self, candidates: Sequence[Candidate], algorithm: Algorithm, requirements: Requirements, strict: bool = False):
-        """`strict`: a fallback of the algorithm is a failure."""
+    def __init__(self, candidates: Sequence[Candidate], algorithm: Algorithm, requirements: Requirements, strict: bool = False, least: int = 1):
+        """`strict`: a fallback of the algorithm is a failure. `least`: with fewer candidates left there is no choice."""
         self._candidates = candidates
         self._strict = strict
+        self._least = least
         self._algorithm = algorithm
         self._requirements = requirements
 
@@ -38,6 +39,8 @@ class DecisionSelector:
         eligible = self._requirements.eligible(self._candidates, context)
         if not eligible:
             return Selection(None, method, self._requirements.complaint, "unavailable")
+        if len(eligible) < self._least:
+            return Selection(None, method, f"{len(eligible)} of at least {self._least} candidates can answer the request", "unavailable")
         try:
             ranking = await self._algorithm.rank(eligible, context)
         except HeadwayError:

@@ -68,7 +68,8 @@ def compile_selector(decision: Decision, recipe: Recipe, services: Services) -> 
     algorithm = MAKERS[kind](Making(kind, decision.algorithm, candidates, recipe, services))
     requirements = Requirements.of(recipe.routing.candidate_requirements)
     strict = decision.algorithm is not None and decision.algorithm.on_error == "fail"
-    return DecisionSelector(candidates, algorithm, requirements, strict)
+    least = (decision.algorithm.minimum_candidates if decision.algorithm is not None else None) or 1
+    return DecisionSelector(candidates, algorithm, requirements, strict, least)
 
 
 def model_selection(recipe: Recipe) -> ModelSelection:

@@ -179,11 +179,14 @@ _SENTENCES: Mapping[str, str] = {
     "too_large": "sent an answer that is too large",
     "bad_answer": "sent something that is no HTTP answer",
     "bad_body": "sent an answer that is not valid JSON",
+    "bad_shape": "sent an answer of another kind than it was asked for",
     "no_end": "ended its stream without the final event",
+    "no_answer": "sent an answer in which nothing is said",
+    "reported": "reported an error in its answer",
 }
 
 
-def broken_answer(alias: str, outcome: str) -> UpstreamError:
-    """The error of an answer that failed after its head."""
+def broken_answer(alias: str, outcome: str, told: str | None = None) -> UpstreamError:
+    """The error of an answer that failed after its head; `told` is the backend's own word for it."""
     kind = UpstreamTimeoutError if outcome.endswith("timeout") else UpstreamError
-    return kind(f'backend "{alias}" {_SENTENCES[outcome]}')
+    return kind(f'backend "{alias}" {_SENTENCES[outcome]}' + (f": {told}" if told else ""))

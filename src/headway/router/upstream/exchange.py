@@ -14,6 +14,7 @@ from headway.router.upstream.backend import Backend
 from headway.router.upstream.connections import Connections
 
 ANSWER_LIMIT = 64 * 1024 * 1024
+_LAST_STATUS = 599
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Exchange:
 
     @property
     def streams(self) -> bool:
-        return self.content_type.startswith("text/event-stream")
+        return self.content_type.lower().startswith("text/event-stream")
 
     async def read(self, limit: int = ANSWER_LIMIT) -> bytes:
         """The whole body, before the time for the whole answer is over. Raises TryError."""
@@ -108,6 +109,15 @@ class Exchange:
             raise TryError("closed")
         self._first = piece
 
+    async def finish(self, seconds: float) -> None:
+        """Read what is left, which nobody wants, for at most `seconds`: a connection that is at its end can be used again."""
+        try:
+            async with asyncio.timeout(seconds):
+                while await self.next_piece():
+                    pass
+        except (TimeoutError, TryError):
+            self.close()
+
     def close(self) -> None:
         self._end(self._response.close)
 
@@ -142,6 +152,8 @@ async def open_exchange(
             response = await connections.session(backend.socket).post(
                 url, data=payload, headers=headers, timeout=timeout, allow_redirects=False
             )
+            if not 200 <= response.status <= _LAST_STATUS:
+                raise TryError("bad_answer")
             exchange = Exchange(backend, response, times.idle, times.until)
             if exchange.streams and exchange.status < 400:
                 await exchange.begin()

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from headway.router.metrics.registry import RouterMetrics
+from headway.router.upstream.answer_shape import is_chunk, reported_error
 from headway.router.upstream.latencies import LatencyBook
 
 _DONE = b"[DONE]"
@@ -25,22 +26,26 @@ class StreamMeter:
         self.events = 0
         self.done = False
         self.finished = False
+        self.reported: str | None = None
 
     def read(self, events: bytes) -> int:
-        """Whole events; comments are passed over. Returns how many bytes of them are good: all, or those before the first that is no JSON."""
+        """Whole events; comments are passed over. Returns how many bytes of them are good: all, or those before the final event (`done`), before
+        one that tells of an error (`reported`), or before the first that is no chunk."""
         at = 0
         for line in events.splitlines(keepends=True):
             if line.startswith(b"data:"):
                 data = line[5:].strip()
                 if data == _DONE:
                     self.done = True
-                else:
-                    try:
-                        chunk = orjson.loads(data)
-                    except orjson.JSONDecodeError:
-                        return at
-                    if isinstance(chunk, dict):
-                        self.note(chunk)
+                    return at
+                try:
+                    chunk = orjson.loads(data)
+                except orjson.JSONDecodeError:
+                    return at
+                self.reported = reported_error(chunk)
+                if self.reported is not None or not is_chunk(chunk):
+                    return at
+                self.note(chunk)
             at += len(line)
         return at
 

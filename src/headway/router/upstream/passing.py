@@ -10,13 +10,14 @@ from headway.router.upstream.metering import StreamMeter
 from headway.wire.sse import DONE
 
 EVENT_LIMIT = 16 * 1024 * 1024
+_LAST_SECONDS = 1.0  # for a backend to end its transfer after the final event, so that the connection can be kept
 
 
 class PassedStream:
     """The bytes of a stream, cut between events, so that a failure never leaves half an event behind.
 
-    A stream that stops, breaks off, turns to something that is no JSON, or ends before its model was finished raises UpstreamError. An end without
-    `[DONE]` after the last finish reason gets one. Without a meter it is another API's stream, whose translation knows its end, and calls
+    A stream that stops, breaks off, turns to something that is no chunk, reports an error, or ends before its model was finished raises UpstreamError.
+    An end without `[DONE]` after the last finish reason gets one; nothing after `[DONE]` is passed on. Without a meter it is another API's stream, whose translation knows its end, and calls
     `complete`. `aclose` may be called at any time, also before the first piece, and ends the backend's work.
     """
 
@@ -44,6 +45,10 @@ class PassedStream:
         try:
             if self._failed is not None:
                 raise TryError(self._failed)
+            if self._meter is not None and self._meter.done:
+                self._ended = True
+                await self._exchange.finish(_LAST_SECONDS)
+                raise StopAsyncIteration
             while True:
                 piece = await self._exchange.next_piece()
                 if not piece:
@@ -57,7 +62,8 @@ class PassedStream:
             self._ended = True
             self._exchange.close()
             self._broken(error.outcome)
-            raise broken_answer(self._exchange.backend.alias, error.outcome) from None
+            told = self._meter.reported if self._meter is not None else None
+            raise broken_answer(self._exchange.backend.alias, error.outcome, told) from None
 
     async def aclose(self) -> None:
         self._ended = True
@@ -65,9 +71,15 @@ class PassedStream:
 
     def _checked(self, whole: bytes) -> bytes:
         """What is good of `whole`; what is not ends the stream with the next step, or at once when it comes first."""
-        good = len(whole) if self._meter is None else self._meter.read(whole)
+        meter = self._meter
+        if meter is None:
+            return whole
+        good = meter.read(whole)
+        if meter.done and meter.events:
+            self.complete()
+            return whole[:good] + DONE
         if good < len(whole):
-            self._failed = "bad_body"
+            self._failed = "reported" if meter.reported is not None else "no_answer" if meter.done else "bad_body"
             if not good:
                 raise TryError(self._failed)
         return whole[:good]
@@ -83,15 +95,13 @@ class PassedStream:
         last = self._checked(last)
         if self._failed is not None:
             return last
-        if not self._meter.done:
-            if not self._meter.finished:
-                raise TryError("no_end")
-            last += DONE
         self._ended = True
+        if self._meter.done:
+            return last
+        if not self._meter.finished:
+            raise TryError("no_end")
         self.complete()
-        if not last:
-            raise StopAsyncIteration
-        return last
+        return last + DONE
 
 
 def _whole_events(data: bytes) -> tuple[bytes, bytes]:

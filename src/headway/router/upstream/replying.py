@@ -11,20 +11,27 @@ import orjson
 from headway.router.generation.services import Services
 from headway.router.request.decoding import events
 from headway.router.request.reply import Chunks, Reply
+from headway.router.upstream.answer_shape import is_answer, reported_error
 from headway.router.upstream.asking import broken_answer
 from headway.router.upstream.errors import UpstreamError
 from headway.router.upstream.exchange import Exchange, TryError
 from headway.router.upstream.formats.format import BackendReportedError, Format
 from headway.router.upstream.metering import StreamMeter, report_whole
+from headway.router.upstream.other_form import as_one_piece, as_stream
 from headway.router.upstream.passing import PassedStream
 
 _KEPT_HEADERS = ("retry-after",)
 
 
 class Replying:
-    """`began` is when the model was asked; `note` takes what became of the answer into the request's attempts. `with_usage`: a stream tells its usage."""
+    """`began` is when the model was asked; `note` takes what became of the answer into the request's attempts. `path` is the route that was asked,
+    None for chat. `streams`: a stream was asked for; `with_usage`: it tells its usage."""
 
-    def __init__(self, model: str, services: Services, began: float, note: Callable[[str], None], with_usage: bool):
+    def __init__(
+        self, model: str, services: Services, began: float, note: Callable[[str], None], path: str | None, streams: bool, with_usage: bool
+    ):
+        self._path = path
+        self._streams = streams
         self._model = model
         self._with_usage = with_usage
         self._services = services
@@ -41,7 +48,8 @@ class Replying:
                 fix="Correct its address.",
             )
         if exchange.status < 400 and exchange.streams:
-            return self._stream(exchange, style, headers)
+            stream = self._stream(exchange, style, headers)
+            return stream if self._streams or self._path is not None else await self._in_one_piece(stream, exchange)
         try:
             raw = await exchange.read()
         except TryError as error:
@@ -55,10 +63,23 @@ class Replying:
         body = None
         if style.whole is not None:
             body = answer = self._translated(exchange, style.whole, answer)
+        elif (told := reported_error(answer)) is not None:
+            raise self._broken(exchange, "reported", told)
+        elif not is_answer(answer, self._path):
+            raise self._broken(exchange, "bad_shape")
         report_whole(
             self._model, answer, time.monotonic() - self._began, self._services.latencies, self._services.metrics
         )
-        return Reply(status=exchange.status, body=body, raw=None if body is not None else raw, headers=headers)
+        reply = Reply(status=exchange.status, body=body, raw=None if body is not None else raw, headers=headers)
+        if self._streams and self._path != "/embeddings":
+            return as_stream(reply, answer, self._path, self._with_usage)
+        return reply
+
+    async def _in_one_piece(self, stream: Reply, exchange: Exchange) -> Reply:
+        whole = await as_one_piece(stream)
+        if whole is None:
+            raise self._broken(exchange, "no_end")
+        return whole
 
     def _stream(self, exchange: Exchange, style: Format, headers: dict[str, str]) -> Reply:
         meter = StreamMeter(self._began)
@@ -87,9 +108,9 @@ class Replying:
         except (KeyError, TypeError, ValueError, AttributeError):
             raise self._broken(exchange, "bad_body") from None
 
-    def _broken(self, exchange: Exchange, outcome: str) -> UpstreamError:
+    def _broken(self, exchange: Exchange, outcome: str, told: str | None = None) -> UpstreamError:
         self._note(f"{exchange.backend.alias}: {outcome}")
-        return broken_answer(exchange.backend.alias, outcome)
+        return broken_answer(exchange.backend.alias, outcome, told)
 
 
 class _TranslatedStream:

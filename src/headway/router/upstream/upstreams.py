@@ -11,6 +11,7 @@ from typing import Any
 from headway.router.config.document.algorithms import ConfidenceAlgorithm
 from headway.router.config.document.decisions import Decision
 from headway.router.config.document.document import Document
+from headway.router.config.document.stores import Looper
 from headway.router.generation.services import Services
 from headway.router.request.context import RequestContext
 from headway.router.request.reply import Reply
@@ -19,7 +20,7 @@ from headway.router.selection.result import Selection
 from headway.router.upstream.asking import Asking
 from headway.router.upstream.cascading import cascade
 from headway.router.upstream.composing import question_for
-from headway.router.upstream.errors import NoBackendError, UpstreamError
+from headway.router.upstream.errors import NoBackendError, UpstreamError, UpstreamTimeoutError
 from headway.router.upstream.fallback import Fallback, fallback_of
 from headway.router.upstream.formats.table import FORMATS
 from headway.router.upstream.health_checks import HealthCheck, HealthChecks
@@ -74,6 +75,8 @@ class ConnectedUpstreams:
         self._services = services
         defaults = document.providers.defaults if document.providers else None
         self._default_effort = defaults.reasoning_effort if defaults else None
+        integrations = document.global_.integrations if document.global_ else None
+        self._cascade_seconds = ((integrations.looper if integrations else None) or Looper()).timeout_seconds
         self._policies: dict[tuple[str, str], _Policy] = {}
         self._checks = HealthChecks(_checks(models, services))
 
@@ -114,7 +117,9 @@ class ConnectedUpstreams:
         began = time.monotonic()
         exchange = await asking.ask(question, self._reliability(asking, decision, seconds))
         style = FORMATS[exchange.backend.format if question.path is None else "openai"]
-        return await Replying(asking.target.name, self._services, began, context.attempts.append, _wants_usage(context)).reply(exchange, style)
+        streams = {**context.body, **(changes or {})}.get("stream") is True
+        replying = Replying(asking.target.name, self._services, began, context.attempts.append, question.path, streams, _wants_usage(context))
+        return await replying.reply(exchange, style)
 
     async def close(self) -> None:
         """Ends the health checks. Connections belong to the services, and stay."""
@@ -164,9 +169,13 @@ class ConnectedUpstreams:
         settings = (algorithm.confidence if algorithm else None) or ConfidenceAlgorithm()
         strict = (settings.on_error or (algorithm.on_error if algorithm else "skip")) == "fail"
         order = [policy.selected(selection, name) for name in selection.order]
+        end = time.monotonic() + self._cascade_seconds
 
         async def ask(selected: Selection, changes: Mapping[str, Any]) -> Reply:
-            return await self.ask(context, selected, policy.decision, changes)
+            left = end - time.monotonic()
+            if left <= 0:
+                raise UpstreamTimeoutError(f"the models of a cascade have {self._cascade_seconds} s, and they are over")
+            return await self.ask(context, selected, policy.decision, changes, left)
 
         return await cascade(context, settings, strict, order, ask, self._services.metrics)
 

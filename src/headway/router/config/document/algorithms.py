@@ -15,11 +15,14 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class RouterDCSelection(Node):
     """`temperature` scales the softmax over similarities; below `min_similarity` a model is no match."""
 
+    absent: ClassVar[Mapping[str, str]] = {
+        "dimension_size": "vectors have the embedding model's own size",
+        "use_query_contrastive": "nothing is trained: requests are compared with the descriptions of the models",
+        "use_model_contrastive": "nothing is trained: requests are compared with the descriptions of the models",
+    }
+
     temperature: float = Field(default=0.07, gt=0)
-    dimension_size: int | None = Field(default=None, gt=0)
     min_similarity: Share = 0.3
-    use_query_contrastive: bool = True
-    use_model_contrastive: bool = True
     require_descriptions: bool = False
     use_capabilities: bool = True
 
@@ -167,6 +170,7 @@ class Algorithm(Node):
     """How a decision chooses among its modelRefs: `type`, and the block of settings that is called like it.
 
     When the algorithm has nothing to go by (a model that it asks does not answer), `skip` takes the declared order, `fail` answers with an error.
+    When fewer than `minimum_candidates` can answer a request (`candidate_requirements`), nobody is chosen.
     """
 
     absent: ClassVar[Mapping[str, str]] = {

@@ -53,9 +53,10 @@ class EmbeddingRule(Node):
 
 
 class ModelScore(Node):
+    absent: ClassVar[Mapping[str, str]] = {"use_reasoning": "set use_reasoning on the modelRefs of decisions"}
+
     model: str | None = None
     score: float | None = None
-    use_reasoning: bool | None = None
 
 
 class DomainRule(Node):
@@ -190,11 +191,6 @@ class SafetyRule(Node):
         if len(set(self.unsafe_labels)) == len(set(self.labels)):
             raise PydanticCustomError("label", "unsafe_labels must leave a label that is safe")
         return self
-
-
-class HallucinationRule(Node):
-    name: Text
-    description: str | None = None
 
 
 class PIIRule(Node):

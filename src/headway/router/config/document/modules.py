@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from headway.router.config.document.model_signals import PrototypeScoring, Share, Text
-from headway.router.config.document.node import Node
+from headway.router.config.document.node import Node, not_supported
 
 Policy: TypeAlias = Literal["allow", "block"]
 """`block`: what is not known counts as a match; `allow`: it does not."""
@@ -24,17 +24,26 @@ _MODEL_KEYS: dict[str, str] = {"model_id": _OWN_MODEL, "backend": _OWN_MODEL, "u
 
 
 class _ModelModule(Node):
-    """`model_ref` names a key of `global.model_catalog.system`."""
+    """`model_ref` may say that the model is that of `global.model_catalog.system.<system_key>`, which is so anyway."""
 
     absent: ClassVar[Mapping[str, str]] = _MODEL_KEYS
+    system_key: ClassVar[str]
 
     model_ref: Text | None = None
+
+    @field_validator("model_ref")
+    @classmethod
+    def _own_model(cls, name: str | None) -> str | None:
+        if name not in (None, cls.system_key):
+            raise not_supported(f"model_ref {name}", f"this module's model is that of bindings.{cls.system_key}, or of system.{cls.system_key}")
+        return name
 
 
 class PromptGuardModule(_ModelModule):
     """`threshold` is that of rules' `classifier` method when a rule has none; `positive_labels` are the labels that mean an attack."""
 
     absent: ClassVar[Mapping[str, str]] = _MODEL_KEYS | {"jailbreak_mapping_path": _MAPPING}
+    system_key: ClassVar[str] = "prompt_guard"
 
     enabled: bool = True
     threshold: Share | None = None
@@ -47,6 +56,7 @@ class CategoryModule(_ModelModule):
     """Below `threshold` the domain is `fallback_category`, if one is named, else unknown to everybody."""
 
     absent: ClassVar[Mapping[str, str]] = _MODEL_KEYS | {"category_mapping_path": _MAPPING}
+    system_key: ClassVar[str] = "domain_classifier"
 
     enabled: bool = True
     threshold: Share | None = None
@@ -55,6 +65,7 @@ class CategoryModule(_ModelModule):
 
 class PIIModule(_ModelModule):
     absent: ClassVar[Mapping[str, str]] = _MODEL_KEYS | {"pii_mapping_path": _MAPPING}
+    system_key: ClassVar[str] = "pii_classifier"
 
     enabled: bool = True
     threshold: Share | None = None
@@ -82,6 +93,8 @@ class ClassifierModule(Node):
 
 
 class FactCheckModule(_ModelModule):
+    system_key: ClassVar[str] = "fact_check_classifier"
+
     threshold: Share | None = None
 
 
@@ -90,6 +103,7 @@ class HallucinationDetector(_ModelModule):
         "include_explanation": "explanations by an NLI model are not built",
         "context_window_size": _LENGTH,
     }
+    system_key: ClassVar[str] = "hallucination_detector"
 
     threshold: Share | None = None
     min_span_length: int | None = Field(default=None, ge=0)
@@ -97,6 +111,8 @@ class HallucinationDetector(_ModelModule):
 
 
 class HallucinationModule(Node):
+    """`enabled: false` switches the signal fact_check off; a plugin `hallucination` is then refused."""
+
     enabled: bool = True
     fact_check: FactCheckModule | None = None
     detector: HallucinationDetector | None = None
@@ -104,6 +120,7 @@ class HallucinationModule(Node):
 
 class FeedbackDetectorModule(_ModelModule):
     absent: ClassVar[Mapping[str, str]] = _MODEL_KEYS | {"feedback_mapping_path": _MAPPING}
+    system_key: ClassVar[str] = "feedback_detector"
 
     enabled: bool = True
     threshold: Share | None = None

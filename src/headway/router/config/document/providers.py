@@ -86,7 +86,8 @@ class Reasoning(Node):
 class BackendRef(Node):
     """One address of a model: `endpoint` (host:port, or unix:///path) or `base_url`; a provider that is known by its id needs neither.
 
-    The key is `api_key`, or what the environment variable `api_key_env` holds.
+    The key is `api_key`, or what the environment variable `api_key_env` holds. `openai_compat_gateway` says that a relay adds fields of its own to
+    the usage; such fields are never in the way, whatever it says.
     """
 
     name: str | None = None

@@ -13,6 +13,8 @@ from headway.router.config.document.node import Node
 
 
 class StreamedBody(Node):
+    """Limits of request bodies; with `enabled: false` the usual ones hold."""
+
     enabled: bool | None = None
     max_bytes: int | None = None
     timeout_sec: int | None = None
@@ -61,9 +63,12 @@ class MLSelection(Node):
     The numbers of an algorithm were fixed when it was trained; they are read by `vllm-sr optimize train --config`.
     """
 
+    absent: ClassVar[Mapping[str, str]] = {
+        "model_type": "the algorithm is that of the decision, or model_selection.method",
+        "embedding_dim": "vectors have the size of the model that bindings.embedding names",
+    }
+
     models_path: str | None = None
-    model_type: str | None = None
-    embedding_dim: int | None = Field(default=None, ge=1)
     knn: MLKNN | None = None
     kmeans: MLKMeans | None = None
     svm: MLSVM | None = None

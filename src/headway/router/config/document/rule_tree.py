@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from headway.router.config.document.letter_case import LOWER_CASE, UPPER_CASE
@@ -46,6 +46,15 @@ def _leaf_type(found: Any) -> Any:
     return _OTHER_TYPES.get(found, found) if isinstance(found, str) else found
 
 
+def _below_the_root(node: RuleNode) -> RuleNode:
+    """What only the root may be: without conditions, and with a policy for what is unknown."""
+    if node.on_unknown is not None:
+        raise PydanticCustomError("rule_on_unknown_nested", "on_unknown belongs to the root of the rules")
+    if not node.is_leaf and not node.conditions:
+        raise PydanticCustomError("rule_node_no_conditions", "{operator} without conditions", {"operator": node.operator or "AND"})
+    return node
+
+
 class RuleNode(Node):
     """A condition (`type`, `name`), or a combination of conditions (`operator`, `conditions`), never both.
 
@@ -61,7 +70,7 @@ class RuleNode(Node):
     on_error: Literal["no_match", "match"] | None = None
     on_unknown: Literal["no_match", "match", "fail_request"] | None = None
     operator: Annotated[Literal["AND", "OR", "NOT"], UPPER_CASE] | None = None
-    conditions: list[RuleNode] | None = Field(default=None, max_length=1024)
+    conditions: list[Annotated[RuleNode, AfterValidator(_below_the_root)]] | None = Field(default=None, max_length=1024)
 
     @property
     def is_leaf(self) -> bool:
@@ -107,10 +116,5 @@ class RuleNode(Node):
         count = len(self.conditions or ())
         if self.operator == "NOT" and count != 1:
             raise PydanticCustomError("rule_not_unary", "NOT has exactly one condition, found {count}", {"count": count})
-        for child in self.conditions or ():
-            if child.on_unknown is not None:
-                raise PydanticCustomError("rule_on_unknown_nested", "on_unknown belongs to the root of the rules")
-            if not child.is_leaf and not child.conditions:
-                raise PydanticCustomError("rule_node_no_conditions", "{operator} without conditions", {"operator": child.operator or "AND"})
         if self.operator == "OR" and not count:
             raise PydanticCustomError("rule_node_no_conditions", "OR without conditions")

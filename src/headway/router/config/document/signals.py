@@ -11,7 +11,6 @@ from headway.router.config.document.model_signals import (
     DomainRule,
     EmbeddingRule,
     FactCheckRule,
-    HallucinationRule,
     JailbreakRule,
     KBSignalRule,
     ModalityRule,
@@ -39,6 +38,7 @@ from headway.router.config.document.text_signals import (
 class Signals(Node):
     absent: ClassVar[Mapping[str, str]] = {
         "actions": "the action signal is not built; ask a systemone choice instead",
+        "hallucination": "answers are checked by the plugin hallucination of a decision",
         "topic_continuity": "the topic_continuity signal is not built; reask compares with earlier turns",
     }
     other_names: ClassVar[Mapping[str, str]] = {"decision": "systemone"}
@@ -58,7 +58,6 @@ class Signals(Node):
     role_bindings: list[RoleBinding] | None = None
     jailbreak: list[JailbreakRule] | None = None
     safety: list[SafetyRule] | None = None
-    hallucination: list[HallucinationRule] | None = None
     pii: list[PIIRule] | None = None
     kb: list[KBSignalRule] | None = None
     conversation: list[ConversationRule] | None = None

@@ -34,12 +34,12 @@ class RedisIndex(Node):
     """Vectors are compared by the router itself, so nothing of Redis' own search index is configured."""
 
     absent: ClassVar[Mapping[str, str]] = {
+        "name": "there is no index; prefix tells the keys of several routers apart",
         "vector_field": "plain Redis is enough: the router compares the vectors of a partition itself",
         "index_type": "plain Redis is enough: the router compares the vectors of a partition itself",
         "params": "plain Redis is enough: the router compares the vectors of a partition itself",
     }
 
-    name: str | None = None
     prefix: str = "headway:cache:"
 
 
@@ -122,7 +122,7 @@ class VectorStore(Node):
 
 
 class Tools(Node):
-    """The tools that `tool_selection` adds from, and what a decision that names nothing gets."""
+    """The tools that `tool_selection` adds from, and what a decision that names nothing gets. `enabled` opens the database to them."""
 
     enabled: bool = False
     top_k: int = Field(default=3, ge=1)
@@ -133,15 +133,17 @@ class Tools(Node):
 
 
 class Looper(Node):
+    """`timeout_seconds` is what all models of one cascade have together."""
+
     absent: ClassVar[Mapping[str, str]] = {
         "flow": "workflows are not built",
         "endpoint": "it is ignored since the router calls backends itself",
         "headers": "not built",
         "grpc_max_msg_size_mb": "there is no gRPC here",
+        "max_response_bytes_mb": "answers have at most 64 MiB",
     }
 
-    max_response_bytes_mb: int | None = None
-    timeout_seconds: int | None = None
+    timeout_seconds: int = Field(default=1200, ge=1)
 
 
 class Stores(Node):

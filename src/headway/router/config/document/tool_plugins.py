@@ -83,7 +83,8 @@ class ToolsPlugin(Node):
 
 
 class ToolSelectionPlugin(Node):
-    """What is absent follows `global.integrations.tools`."""
+    """What is absent follows `global.integrations.tools`. Strategy `semantic` ranks by likeness alone, `weighted` by the weights of
+    `advanced_filtering`; without one that is so when `advanced_filtering` is enabled."""
 
     absent: ClassVar[Mapping[str, str]] = {
         "sticky": "sticky tool sessions are not built",

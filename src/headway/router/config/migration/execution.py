@@ -34,7 +34,7 @@ def migrate_deployments(tree: Tree) -> None:
         _provider(tree, deployment, path)
         _artifact(tree, deployment, path)
         _fields(tree, deployment, path)
-    for where in (_CATALOG, ("global",)):
+    for where in (_CATALOG, ("global",), ()):
         for engine in ("candle", "ort", "openvino"):
             tree.drop(tree.mapping(*map(str, where)), engine, where, "models are served by provider model_runtime, which needs no such settings")
     _graph_heads(tree)

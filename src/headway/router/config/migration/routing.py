@@ -25,6 +25,10 @@ def migrate_names(tree: Tree) -> None:
         signals = routing.get("signals")
         if isinstance(signals, MutableMapping):
             tree.rename(signals, "decision", "systemone", (*path, "signals"))
+            tree.drop(signals, "hallucination", (*path, "signals"), "answers are checked by the plugin hallucination of a decision")
+    for path, domain in tree.rules("domains"):
+        for index, score in enumerate(items(domain.get("model_scores"))):
+            tree.drop(score, "use_reasoning", (*path, "model_scores", index), "use_reasoning is said by the modelRefs of decisions")
     for path, decision in tree.decisions():
         for place, leaf in _leaves(decision.get("rules"), (*path, "rules")):
             if leaf.get("type") == "decision":

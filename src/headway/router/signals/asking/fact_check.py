@@ -52,6 +52,8 @@ class FactCheckSignal:
 
 def compile_fact_checks(rules: Sequence[FactCheckRule], recipe: Recipe) -> Sequence[ModelSignal]:
     mitigation = recipe.modules.hallucination_mitigation
+    if mitigation is not None and not mitigation.enabled:
+        return ()
     stated = mitigation.fact_check.threshold if mitigation and mitigation.fact_check else None
     source = label_source(recipe, "fact_check_classifier", questions.FACT_CHECK)
     threshold = stated if stated is not None else default_threshold(recipe, source.deployment, "fact_check")

@@ -87,4 +87,6 @@ def _finish(reason: Any) -> str:
 
 def _usage(counts: Mapping[str, Any]) -> Body:
     read, written = counts.get("cache_read_input_tokens") or 0, counts.get("cache_creation_input_tokens") or 0
-    return usage_of_counts((counts.get("input_tokens") or 0) + read + written, counts.get("output_tokens") or 0, read, written)
+    hour = (counts.get("cache_creation") or {}).get("ephemeral_1h_input_tokens") or 0
+    prompt = (counts.get("input_tokens") or 0) + read + written
+    return usage_of_counts(prompt, counts.get("output_tokens") or 0, read, written, written_1h=hour)

@@ -68,8 +68,10 @@ def call_delta(index: int, arguments: str, id: str | None = None, name: str | No
     return {"tool_calls": [{"index": index, **({} if id is None else {"id": id, "type": "function"}), "function": function}]}
 
 
-def usage_of_counts(prompt: int, completion: int, cached: int = 0, written: int = 0, reasoning: int = 0) -> Body:
+def usage_of_counts(prompt: int, completion: int, cached: int = 0, written: int = 0, reasoning: int = 0, written_1h: int = 0) -> Body:
+    """`written` tokens went into the backend's cache, `written_1h` of them for an hour."""
     details: Body = {"cached_tokens": cached} | ({"cache_creation_tokens": written} if written else {})
+    details |= {"cache_creation_1h_tokens": written_1h} if written_1h else {}
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
