@@ -52,6 +52,7 @@ bench: $(STAMP)
 # The pages that are printed from tables.
 docs: $(STAMP)
 	$(BIN)/python -m headway.telemetry.metrics_doc > docs/metrics.md
+	$(BIN)/python -m headway.router.metrics.page > docs/router-metrics.md
 	$(BIN)/python -m headway.cli.flag_docs > docs/flags.md
 	$(BIN)/python -m headway.telemetry.dashboard > examples/grafana/headway.json
 

@@ -69,3 +69,28 @@ def test_what_serve_cannot_do_is_refused_with_the_reason(words: tuple[str, ...],
 def test_removed_options_name_what_replaces_them() -> None:
     assert "--max-num-seqs" in invoke("serve", "--runtime-profile", "fast").output
     assert "kubernetes" in invoke("serve", "--namespace", "x").output
+
+
+def test_options_of_containers_are_said_to_have_no_effect(tmp_path: Path) -> None:
+    config = ("--config", str(tmp_path / "none.yaml"))
+    told = invoke("serve", *config, "--image", "x", "--minimal", "--target", "docker", VLLM_SR_IMAGE="y", VLLM_SR_STACK_NAME="")
+    assert told.stderr.count("no effect") == 1
+    for name in ("--image", "--minimal", "--target", "VLLM_SR_IMAGE"):
+        assert name in told.stderr
+    assert "STACK" not in told.stderr
+    for words in (("status", "--container-runtime", "podman"), ("logs", "--target", "docker"), ("stop", "--target", "docker"), ("validate", "--image", "x")):
+        assert "no effect: " + words[1] in invoke(*words, *config).stderr, words
+    assert "no effect" not in invoke("status", *config).stderr
+
+
+@pytest.mark.parametrize("words", [("serve",), ("validate",)])
+def test_another_gateway_is_refused(words: tuple[str, ...]) -> None:
+    for result in (invoke(*words, "--gateway", "extproc"), invoke(*words, VLLM_SR_GATEWAY="extproc")):
+        assert isinstance(result.exception, HeadwayError)
+        assert result.exception.reason == "not_built"
+
+
+def test_every_command_knows_the_place(tmp_path: Path) -> None:
+    for name in ("status", "logs", "stop"):
+        assert "kubernetes only" in invoke(name, "--namespace", "x").stderr
+        assert isinstance(invoke(name, "--target", "k8s").exception, HeadwayError)

@@ -31,7 +31,7 @@ def run(*words: str, code: int = 0) -> click.testing.Result:
 
 def test_init_writes_a_valid_configuration(folder: Path) -> None:
     run("init")
-    assert "config.yaml is valid: 1 listeners, 2 models, 1 decisions." in run("validate").output
+    assert "config.yaml is valid: 1 listener, 2 models, 1 decision." in run("validate").output
     with pytest.raises(HeadwayError, match="--force"):
         run("init")
     run("init", "--force")

@@ -86,9 +86,12 @@ def test_a_port_in_use_starts_nothing() -> None:
     with socket.socket() as taken, Supervisor() as supervisor:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        other = replace(declared("other", port=taken.getsockname()[1]), port_flag="--other-port")
-        with pytest.raises(PortInUseError, match="--other-port"):
-            supervisor.start(declared("free"), other)
+        port = taken.getsockname()[1]
+        other = replace(declared("other", port=port), port_flag="--other-port")
+        beside = replace(declared("beside"), port_flag="--other-port", other_places=(("127.0.0.1", port),))
+        for declaration in (other, beside):
+            with pytest.raises(PortInUseError, match=f"127.0.0.1:{port}.*--other-port"):
+                supervisor.start(declared("free"), declaration)
         assert supervisor._children == []
 
 

@@ -42,6 +42,17 @@ def test_many_brackets_side_by_side_are_shallow() -> None:
     check_depth(b"[" + b"[],{}," * 5000 + b"1]", BodyLimits(max_depth=3))
 
 
+@pytest.mark.parametrize("entry", [b"[],", b'{"a":{}},', b'"",'])
+def test_more_values_than_can_be_parsed_in_time_are_refused(entry: bytes) -> None:
+    with pytest.raises(RequestError, match="the most is") as found:
+        check_depth(b"[" + entry * 2_000_001 + b"1]", BodyLimits())
+    assert found.value.reason == "body_too_large"
+
+
+def test_brackets_in_texts_are_no_values() -> None:
+    check_depth(b'[["' + b"[{" * 300_000 + b'"]]', BodyLimits(max_depth=2))
+
+
 @given(st.binary())
 def test_any_bytes_are_measured(raw: bytes) -> None:
     assert nesting_depth(raw) >= 0

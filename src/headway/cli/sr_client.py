@@ -65,7 +65,7 @@ def answered(http: httpx.Client, url: str, method: str, path: str, **more: Any) 
     except httpx.TimeoutException as error:
         raise HeadwayError(f"No answer from {url} in time", reason="no_server", fix="Raise --timeout.") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        fix = "Start a router with `vllm-sr serve`, or name its address."
+        fix = "Start a router with `vllm-sr serve`, or name its address (`vllm-sr status` shows it) with --endpoint or --base-url."
         raise HeadwayError(f"No answer from {url} ({type(error).__name__})", reason="no_server", fix=fix) from error
 
 
@@ -77,7 +77,7 @@ def refused(response: httpx.Response) -> HeadwayError:
         body = None
     error = body.get("error") if isinstance(body, dict) else None
     if isinstance(error, dict):
-        code = error.get("code") or error.get("reason")
+        code = error.get("reason") or error.get("code")  # the public address has its reason there, and the status as the code
         return HeadwayError(f"{response.status_code} {code}: {error.get('message')}", reason=str(error.get("reason") or "refused"))
     if isinstance(body, dict) and body.get("decision_error"):
         return HeadwayError(f"{response.status_code}: {body['decision_error']}", reason="decision_unresolved")

@@ -67,4 +67,4 @@ def _summary(document: Document | None) -> str:
     recipes = [routing, *(recipe.routing for recipe in document.recipes or ())]
     decisions = sum(len(recipe.decisions or ()) for recipe in recipes if recipe is not None)
     models = len((document.providers.models if document.providers else None) or ())
-    return f": {len(document.listeners or ())} listeners, {models} models, {decisions} decisions"
+    return ": " + ", ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in ((len(document.listeners or ()), "listener"), (models, "model"), (decisions, "decision")))

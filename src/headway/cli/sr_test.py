@@ -47,6 +47,8 @@ def test_command(
     else:
         for line in verdict_lines(verdicts):
             click.echo(line)
+        if router is None and any(verdict.failures and verdict.signal_errors for verdict in verdicts):
+            click.echo("No model answers here; with --router http://127.0.0.1:8080 those of a running router do.")
     if failed:
         sys.exit(1)
 

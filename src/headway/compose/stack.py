@@ -59,6 +59,7 @@ class ProcessDeclaration:
     examples: tuple[Example, ...] = ()
     port_flag: str = "--port"
     variables: Mapping[str, str] = field(default_factory=dict)  # of its environment, beside ours
+    other_places: tuple[tuple[str, int], ...] = ()  # host and port of what it listens on beside its own address
 
 
 def default_parts(
@@ -165,6 +166,7 @@ def router_declaration(part: RouterPart, parts: HeadwayFile, folder: Path) -> Pr
         port_flag="VLLM_SR_PORT_OFFSET",
         examples=(Example("/chat/completions", body, "OPENAI_API_KEY"),),
         variables=variables,
+        other_places=tuple((place.host, place.port) for place in places.values() if place is not public),
     )
 
 

@@ -85,16 +85,21 @@ def _told(body: Any) -> Health:
     return Health(False, stage[:_LONGEST_STAGE], ready / max(1, len(models)), problem)
 
 
-def check_port_free(declaration: ProcessDeclaration) -> None:
-    """Raise PortInUseError unless the port can be bound; otherwise a stranger's health would be taken for ours."""
-    family = socket.AF_INET6 if ":" in declaration.host else socket.AF_INET
+def check_ports_free(declaration: ProcessDeclaration) -> None:
+    """Raise PortInUseError unless all its ports can be bound; otherwise a stranger's health would be taken for ours."""
+    for host, port in ((declaration.host, declaration.port), *declaration.other_places):
+        _check_free(host, port, declaration)
+
+
+def _check_free(host: str, port: int, declaration: ProcessDeclaration) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((declaration.host, declaration.port))
+            probe.bind((host, port))
         except OSError as error:
             raise PortInUseError(
-                f"{declaration.name} cannot listen on {declaration.host}:{declaration.port}: {error.strerror}",
+                f"{declaration.name} cannot listen on {host}:{port}: {error.strerror}",
                 param="port",
                 fix=f"Stop what listens there, or choose another port with {declaration.port_flag}.",
             ) from error
@@ -129,7 +134,7 @@ class Supervisor:
         Raises PortInUseError, and then nothing was started; ProcessEndedError.
         """
         for declaration in declarations:
-            check_port_free(declaration)
+            check_ports_free(declaration)
         waiting = [(declaration, self._launch(declaration)) for declaration in declarations]
         while waiting and not self.stopping.is_set():
             for declaration, child in list(waiting):

@@ -6,6 +6,7 @@ from collections.abc import Callable, MutableMapping
 from typing import Any
 
 EXTENSION = "headway.left"
+ABORT = "headway.abort"
 
 
 def leavers(scope: MutableMapping[str, Any]) -> list[Callable[[], object]]:
@@ -15,3 +16,13 @@ def leavers(scope: MutableMapping[str, Any]) -> list[Callable[[], object]]:
     """
     found: list[Callable[[], object]] = scope.get("extensions", {}).get(EXTENSION, [])
     return found
+
+
+def abort_of(scope: MutableMapping[str, Any]) -> Callable[[], object]:
+    """Ends the connection of `scope` at once, also while its client reads nothing of what was written. Servers other than ours cannot."""
+    found: Callable[[], object] = scope.get("extensions", {}).get(ABORT, _nothing)
+    return found
+
+
+def _nothing() -> None:
+    """There is no connection to end."""

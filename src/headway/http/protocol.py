@@ -12,7 +12,7 @@ from typing import TypeAlias
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headway.errors import HeadwayError, RequestError
-from headway.http.left import EXTENSION
+from headway.http.left import ABORT, EXTENSION
 
 _log = logging.getLogger(__name__)
 _PHRASES = {400: b"Bad Request", 408: b"Request Timeout", 503: b"Service Unavailable"}
@@ -70,7 +70,7 @@ def bounded_protocol(limits: HeadLimits, render: Callable[[HeadwayError], Render
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self.scope["extensions"] = {EXTENSION: self._leavers}  # type: ignore[dict-item]
+            self.scope["extensions"] = {EXTENSION: self._leavers, ABORT: self.transport.abort}  # type: ignore[dict-item]
             self._head = 0
             if self._head_timer is None:
                 self._await_head()

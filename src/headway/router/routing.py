@@ -38,7 +38,8 @@ async def route(context: RequestContext) -> None:
     with _timed(context, "decisions"):
         decision = context.decision = recipe.decisions.decide(context.observations)
     if not context.dry_run:
-        count_routing(generation.services.metrics, recipe.name, context.observations, decision)
+        count_routing(generation.services.metrics, recipe.name, context.observations, context.projection_scores, decision)
+        generation.services.metrics.observe("llm_decision_evaluation_latency_seconds", context.timings_ms["decisions"] / 1000)
     if decision.policies:
         context.response_headers["x-vsr-applied-unknown-policy"] = ",".join(f"{name}={policy}" for name, policy in decision.policies.items())
     if decision.failed is not None:

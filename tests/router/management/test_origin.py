@@ -13,7 +13,13 @@ def test_programs_and_own_pages_pass(host: str) -> None:
     refuse_foreign_pages({"host": host, "origin": f"http://{host}"}, any_host=False)
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "http://127.0.0.1:9999", "null", ""])
+@pytest.mark.parametrize("host", ["[::1", "a]", "[x]:8080"])
+def test_a_host_that_is_no_host_does_not_pass(host: str) -> None:
+    with pytest.raises(ForeignPageError):
+        refuse_foreign_pages({"host": host}, any_host=False)
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "http://127.0.0.1:9999", "null", "", "http://[::1", "127.0.0.1:8080"])
 def test_pages_of_other_sites_do_not(origin: str) -> None:
     with pytest.raises(ForeignPageError):
         refuse_foreign_pages({"host": "127.0.0.1:8080", "origin": origin}, any_host=True)

@@ -115,10 +115,10 @@ def test_the_shared_database_is_open_only_when_it_is_enabled(tmp_path: Path) -> 
 
 
 def test_the_strategy_says_what_ranks(tmp_path: Path) -> None:
-    """By likeness `words` is nothing like a forecast; by its words it is asked for."""
+    """By likeness the first fits (1.0 and 0.5), by shared words the second (1/3 and 2/3)."""
     mine = [tool("a", "about weather"), tool("b", "the words rain tomorrow")]
     by_words = {"weights": {"embed": 0, "lexical": 1, "tag": 0, "name": 0}}
     for strategy, enabled, kept in (("semantic", True, "a"), ("weighted", False, "b"), (None, True, "b"), (None, False, "a")):
         filtering = {**by_words, "enabled": enabled}
-        found = names(tmp_path, "weather rain tomorrow", mine, mode="filter", relevance_threshold=0.5, strategy=strategy, advanced_filtering=filtering)
+        found = names(tmp_path, "weather rain tomorrow", mine, mode="filter", relevance_threshold=0.6, strategy=strategy, advanced_filtering=filtering)
         assert found == [kept], (strategy, enabled)

@@ -41,6 +41,23 @@ def test_a_refused_connection_goes_to_the_other_backend_without_any_setting() ->
     run(work)
 
 
+def test_the_log_tells_once_that_a_backend_fails_and_once_that_it_answers_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def work() -> None:
+        answered = [answers({"error": {"message": "down"}}, 503)] * 3 + [answers()]
+        async with ScriptedBackend(answered) as backend:
+            sender = Sender(document([model("m", backend.endpoint)]))
+            for _ in range(5):
+                await sender.send()
+            await sender.close()
+
+    with caplog.at_level("INFO", logger="headway.router.upstream.asking"):
+        run(work)
+    assert [record.getMessage() for record in caplog.records] == [
+        "backend m/b0 answered with status 503; further failures are only counted, in vsr_upstream_attempts",
+        "backend m/b0 answers again",
+    ]
+
+
 def test_without_retries_an_answer_is_never_asked_for_again() -> None:
     async def work() -> None:
         async with ScriptedBackend([answers({"error": {"message": "busy"}}, 503)]) as bad, ScriptedBackend([answers()]) as good:

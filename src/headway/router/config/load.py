@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from headway.errors import ConfigError
 from headway.router.config.diagnostics import ConfigRejected, Diagnostic, has_errors
 from headway.router.config.document.document import Document
+from headway.router.config.named_variables import unset_variables
 from headway.router.config.readable_part import readable_part
 from headway.router.config.rules.table import cross_field
 from headway.router.config.schema_errors import schema_diagnostics
@@ -78,12 +79,13 @@ def read_source(path: File) -> Source:
 
 def examine(source: Source, environment: Mapping[str, str] | None = None) -> Examined:
     """Never raises for what is in the text."""
-    yaml = read_yaml(source.text, os.environ if environment is None else environment)
+    environment = os.environ if environment is None else environment
+    yaml = read_yaml(source.text, environment)
     found = list(yaml.diagnostics)
     document = None
     if yaml.data is not None:
         document, more = check(yaml.data)
-        found += more
+        found += more + unset_variables(yaml.data, environment)
     placed = [each if each.line is not None else replace(each, line=yaml.line(each.path)) for each in found]
     placed.sort(key=lambda each: each.line or 0)
     return Examined(source, tuple(placed), None if has_errors(placed) else document)

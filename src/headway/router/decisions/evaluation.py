@@ -131,7 +131,7 @@ def _and(children: tuple[TraceNode, ...]) -> TraceNode:
 def _or(children: tuple[TraceNode, ...]) -> TraceNode:
     truth = any_of([child.truth for child in children])
     if truth is not Truth.TRUE:
-        return TraceNode("OR", truth, assumed=any([child.assumed for child in children]), children=children)
+        return TraceNode("OR", truth, assumed=any(child.assumed for child in children), children=children)
     best = max(leading(children), key=lambda child: child.confidence or 0.0)
     return TraceNode("OR", truth, best.confidence, best.score, best.scale, best.sources, best.assumed, children=children)
 

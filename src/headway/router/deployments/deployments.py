@@ -30,7 +30,6 @@ from headway.router.deployments.worker_state import WorkerState
 from headway.router.native.grants import Grants, grants_of
 from headway.router.request.deadline import Deadline
 
-
 _NOT_LOOKED_AT = WorkerState()
 
 

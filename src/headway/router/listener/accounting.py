@@ -68,6 +68,7 @@ class Account:
         if not usage.estimated:
             metrics.count("llm_model_prompt_tokens", model, by=usage.prompt_tokens)
             metrics.count("llm_model_completion_tokens", model, by=usage.completion_tokens)
+            metrics.count("llm_model_tokens", model, by=usage.prompt_tokens + usage.completion_tokens)
         cost = self._cost(model, usage)
         if cost is not None:
             metrics.count("llm_model_cost", model, cost.currency, by=cost.amount)

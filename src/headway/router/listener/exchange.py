@@ -10,6 +10,7 @@ import orjson
 
 from headway.errors import HeadwayError, RequestError
 from headway.http.client_watch import ClientLeft
+from headway.http.left import abort_of
 from headway.router.answering import answer, answer_unprocessed
 from headway.router.listener.accounting import FROM_BACKENDS, Account
 from headway.router.listener.admission import require_budget, require_model_allowed
@@ -159,7 +160,8 @@ class Exchange:
         assert context is not None
         hides = opened.translation is None and context.body.get("stream_options") != opened.chat.get("stream_options")
         meter = StreamMeter(hides)
-        stream = self._stream = EventStream(self._request.send, joined(self._headers(reply.path), reply_headers(reply)))
+        request, headers = self._request, joined(self._headers(reply.path), reply_headers(reply))
+        stream = self._stream = EventStream(request.send, headers, request.rules.idle_seconds, abort_of(request.scope))
         pieces = self._pieces(reply, opened, meter)
         try:
             await stream.write(pieces)

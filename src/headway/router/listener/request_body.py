@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import Any, Final
 
 import orjson
 
@@ -11,6 +12,8 @@ from headway.http.body import read_bytes
 from headway.http.compression import codings_of, decoded
 from headway.router.listener.request import PublicRequest
 from headway.wire.limits import BodyLimits, check_depth
+
+_EXPANDED_AT_ONCE: Final = 16 * 1024  # bytes; more may take longer to expand than other requests should wait
 
 
 async def read_body(request: PublicRequest, limits: BodyLimits | None = None) -> bytes:
@@ -21,7 +24,11 @@ async def read_body(request: PublicRequest, limits: BodyLimits | None = None) ->
     codings = codings_of(encoding) if encoding else []
     seconds = request.front.body_seconds or request.rules.idle_seconds
     raw = await read_bytes(request.receive, headers.get("content-length", ""), limits, seconds)
-    return decoded(raw, codings, limits) if codings else raw
+    if not codings:
+        return raw
+    if len(raw) <= _EXPANDED_AT_ONCE:
+        return decoded(raw, codings, limits)
+    return await asyncio.to_thread(decoded, raw, codings, limits)
 
 
 def _require_json(given: str) -> None:

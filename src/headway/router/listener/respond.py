@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import orjson
 from starlette.types import Send
 
 from headway.errors import HeadwayError
+from headway.http.client_watch import ClientLeft
 from headway.router.listener.answer_headers import SCHEMA, STREAM, RawHeaders
 from headway.telemetry.defect import describe_defect
 from headway.wire.errors import RETRY_AFTER_SECONDS, reason_of
@@ -39,11 +41,13 @@ async def send_object(send: Send, body: Any, headers: Iterable[tuple[bytes, byte
 class EventStream:
     """A stream to one client. The head goes out with the first piece, so that what fails before it still gets a status of its own.
 
-    `send` waits while the client's buffer is full: nothing is read from the backend meanwhile.
+    `send` waits while the client's buffer is full: nothing is read from the backend meanwhile. A client that reads nothing for `seconds` is left:
+    `abort` ends its connection, and ClientLeft is raised.
     """
 
-    def __init__(self, send: Send, headers: RawHeaders) -> None:
+    def __init__(self, send: Send, headers: RawHeaders, seconds: float, abort: Callable[[], object]) -> None:
         self._send = send
+        self._seconds, self._abort = seconds, abort
         self._headers = headers
         self.started = False
 
@@ -51,13 +55,21 @@ class EventStream:
         async for piece in pieces:
             if not self.started:
                 await self._start()
-            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+            await self._body(piece, more=True)
         if not self.started:
             await self._start()
-        await self._send({"type": "http.response.body", "body": b""})
+        await self._body(b"", more=False)
 
     async def end_with(self, piece: bytes) -> None:
-        await self._send({"type": "http.response.body", "body": piece})
+        await self._body(piece, more=False)
+
+    async def _body(self, piece: bytes, more: bool) -> None:
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._send({"type": "http.response.body", "body": piece, "more_body": more})
+        except TimeoutError:
+            self._abort()
+            raise ClientLeft from None
 
     async def _start(self) -> None:
         self.started = True

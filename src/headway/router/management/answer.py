@@ -11,7 +11,7 @@ import orjson
 from starlette.types import Send
 
 from headway.errors import HeadwayError
-from headway.wire.errors import scrub
+from headway.wire.errors import reason_of, scrub, shape_of
 
 _LONGEST_MESSAGE = 4000
 
@@ -66,14 +66,19 @@ _KNOWN: Mapping[str, tuple[int, str]] = {
 
 
 def refusal(error: HeadwayError) -> Answer:
-    """`{"error": {"code", "message", "timestamp"}}`; an error of which the table knows nothing is 500."""
+    """`{"error": {"code", "message", "timestamp"}}`. What the public address would refuse too (a preview's request) has its status there; an error of
+    which neither table knows anything is 500."""
     if isinstance(error, ManagementError):
         status, code, details = error.status, error.code, dict(error.details)
     else:
-        status, code = _KNOWN.get(error.reason, (500, "INTERNAL_ERROR"))
+        status, code = _KNOWN.get(error.reason) or _public(error)
         details = {}
     message = scrub(error.message) if status == 500 else error.message
     return Answer({"error": {"code": code, "message": message[:_LONGEST_MESSAGE], "timestamp": now_text(), **details}}, status)
+
+
+def _public(error: HeadwayError) -> tuple[int, str]:
+    return shape_of(error).status, reason_of(error).upper()
 
 
 def defect() -> Answer:

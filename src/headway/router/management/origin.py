@@ -20,7 +20,7 @@ def refuse_foreign_pages(headers: Mapping[str, str], *, any_host: bool) -> None:
     names that site in `Host`. `any_host`: tokens are asked for, which such a page has not."""
     host = headers.get("host", "")
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and origin.lower().partition("://")[2] != host.lower():
         raise ForeignPageError("pages of other sites may not use the management address", fix="Call it from a program, or from a page that it serves.")
     if not any_host and not _is_here(host):
         raise ForeignPageError(f"the management address is not called {host[:100]}", fix="Use its IP address or localhost, or switch tokens on.")
@@ -28,7 +28,10 @@ def refuse_foreign_pages(headers: Mapping[str, str], *, any_host: bool) -> None:
 
 def _is_here(host: str) -> bool:
     """An IP address, or a name without dots, which no other site can have."""
-    name = urlsplit(f"//{host}").hostname or ""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:  # brackets that hold no address
+        return False
     try:
         ipaddress.ip_address(name)
     except ValueError:

@@ -35,6 +35,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("llm_model_routing_latency_seconds", "histogram", "Signals, decisions and selection of one request.", (), STAGE_SECONDS),
     Family("llm_model_prompt_tokens", "counter", "Prompt tokens as backends counted them.", ("model",)),
     Family("llm_model_completion_tokens", "counter", "Generated tokens as backends counted them.", ("model",)),
+    Family("llm_model_tokens", "counter", "Prompt and generated tokens as backends counted them.", ("model",)),
     Family("llm_model_cost", "counter", "Cost of answers by the configured prices; of streams that were cut an estimate.", ("model", "currency")),
     Family("llm_translation_lossy", "counter", "Requests of which a translation to chat completions lost something, by protocol.", ("protocol",)),
     Family("headway_key_tokens", "counter", "Prompt and generated tokens by the name of the API key; of streams that were cut an estimate.", ("key",)),
@@ -42,6 +43,10 @@ FAMILIES: tuple[Family, ...] = (
     # signals and decisions
     Family("llm_signal_extraction", "counter", "Rules of signals that were evaluated.", ("signal_type",)),
     Family("llm_signal_match", "counter", "Rules of signals that matched.", ("signal_type", "signal_name")),
+    Family("llm_routing_reason_codes", "counter", "Rules without an answer, or with content that was not read, by why.", ("reason",)),
+    Family("llm_pii_violations", "counter", "Types of personal data that rules found and do not allow.", ("pii_type",)),
+    Family("llm_projection_score", "histogram", "Scores of projections.", ("recipe", "projection"), SHARES),
+    Family("llm_decision_evaluation_latency_seconds", "histogram", "Time of evaluating all decisions of a recipe.", (), STAGE_SECONDS),
     Family("llm_decision_evaluation", "counter", "Decisions that were evaluated.", ("recipe",)),
     Family("llm_decision_confidence", "histogram", "Confidence of the decision that won, where one condition alone gave it.", ("recipe", "decision"), SHARES),
     Family("llm_decision_match", "counter", "Routed requests by the decision that won.", ("recipe", "decision")),

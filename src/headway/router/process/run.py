@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from starlette.types import ASGIApp
 
-from headway.errors import HeadwayError
+from headway.errors import ConfigError, HeadwayError
 from headway.http.listener import Listener, listen
 from headway.http.server import HttpServer
 from headway.http.settings import HttpSettings
@@ -50,13 +50,25 @@ def run_router(settings: ServeSettings, say: Callable[[str], None], noted: Calla
     with contextlib.ExitStack() as stack:
         servers: list[tuple[Address, Listener]] = []
         for address in addresses(document, settings):
-            listener = listen(_http_settings(address))
+            listener = _taken(address)
             stack.callback(listener.close)
             servers.append((address, listener))
         stack.enter_context(noted([(address.name, listener.url) for address, listener in servers]))
         process = _Process(settings, loaded.source.text, document, servers, say)
         with asyncio.Runner(loop_factory=process.loop_factory) as runner:
             return runner.run(process.run())
+
+
+def _taken(address: Address) -> Listener:
+    """Raises ConfigError; a port that is taken is told with what moves it here, where no flag does."""
+    try:
+        return listen(_http_settings(address))
+    except ConfigError as error:
+        if error.reason != "port_in_use":
+            raise
+        fix = f"Stop the other one (a router: `vllm-sr stop`), change {address.port_key}, or move all ports with VLLM_SR_PORT_OFFSET."
+        found = error.message.removesuffix(error.fix or "").rstrip(". ")
+        raise ConfigError(f"{address.name}: {found}", reason=error.reason, param=address.port_key, fix=fix) from error
 
 
 def _http_settings(address: Address) -> HttpSettings:

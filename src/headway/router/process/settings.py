@@ -44,6 +44,13 @@ class Address:
     port: int
     listener: Listener | None = None
 
+    @property
+    def port_key(self) -> str:
+        """Where the configuration says the port, or what takes the address away if that is all it can say."""
+        if self.listener is not None:
+            return f'the port of listener "{self.name}"'
+        return "global.services.management_api.port" if self.name == "management" else "global.services.observability.metrics.enabled (false: no metrics)"
+
 
 def addresses(document: Document, settings: ServeSettings) -> list[Address]:
     """The public listeners, then management and metrics. Raises ConfigError for a management address that others can reach without a token."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from headway.router.upstream.pool import Pool
 from headway.router.upstream.reliability import Reliability
 from headway.router.upstream.retrying import Load, Repeats, repeats, wait_before
 from headway.router.upstream.targets import Target
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class Asking:
                 exchange = await self._one_try(question, reliability, backend, state, end)
                 if exchange.status < 500 and exchange.status != 429 and exchange.status not in reliability.statuses:
                     self._ended(question, backend, "ok" if exchange.status < 400 else f"status_{exchange.status}")
-                    note_success(state)
+                    self._note_success(backend, state)
                     return exchange
                 failure, headers = exchange.status, exchange.headers
                 self._ended(question, backend, f"status_{failure}")
@@ -91,7 +94,7 @@ class Asking:
                 failure = error
                 self._ended(question, backend, error.outcome)
             if _is_the_backends(failure, question):
-                self._note_failure(backend, state, reliability)
+                self._note_failure(backend, state, reliability, failure)
             untried = self.pool.untried(tried)
             wait = None
             if repeats(reliability, failure, used, untried) and repeats_made.allowed(reliability):
@@ -107,7 +110,17 @@ class Asking:
             if wait:
                 await asyncio.sleep(wait)
 
-    def _note_failure(self, backend: Backend, state: BackendState, limits: Reliability) -> None:
+    def _note_success(self, backend: Backend, state: BackendState) -> None:
+        note_success(state)
+        if state.failing:
+            state.failing = False
+            _log.info("backend %s answers again", backend.alias)
+
+    def _note_failure(self, backend: Backend, state: BackendState, limits: Reliability, failure: TryError | int) -> None:
+        if not state.failing:
+            state.failing = True
+            said = f"answered with status {failure}" if isinstance(failure, int) else _SENTENCES[failure.outcome]
+            _log.warning("backend %s %s; further failures are only counted, in vsr_upstream_attempts", backend.alias, said)
         if note_failure(state, self.pool.states, limits.consecutive_5xx, limits.ejection_time, limits.max_ejection_percent):
             self._metrics.count("vsr_upstream_ejections", self.target.name, backend.alias)
 

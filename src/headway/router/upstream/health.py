@@ -9,13 +9,15 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class BackendState:
-    """`healthy` is the word of active checks, `ejected_until` that of consecutive failures (seconds of `time.monotonic`)."""
+    """`healthy` is the word of active checks, `ejected_until` that of consecutive failures (seconds of `time.monotonic`). `failing` is whether the
+    last try failed: the log tells when that changes, not each failure."""
 
     in_flight: int = 0
     failures_in_row: int = 0
     ejections: int = 0
     ejected_until: float = 0.0
     healthy: bool = True
+    failing: bool = False
 
     def ejected(self, now: float) -> bool:
         return now < self.ejected_until

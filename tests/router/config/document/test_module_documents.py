@@ -8,7 +8,14 @@ import pytest
 from pydantic import ValidationError
 
 from headway.router.config.document.algorithms import RouterDCSelection
-from headway.router.config.document.modules import CategoryModule, FactCheckModule, FeedbackDetectorModule, HallucinationDetector, PIIModule, PromptGuardModule
+from headway.router.config.document.modules import (
+    CategoryModule,
+    FactCheckModule,
+    FeedbackDetectorModule,
+    HallucinationDetector,
+    PIIModule,
+    PromptGuardModule,
+)
 from headway.router.config.document.router_settings import MLSelection
 from headway.router.config.document.stores import Looper, RedisIndex
 

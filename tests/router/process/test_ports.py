@@ -1,0 +1,41 @@
+"""A port that another process has: the start says whose it is and what moves it."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from headway.errors import ConfigError
+from headway.router.config.document.document import Document
+from headway.router.config.load import load_document
+from headway.router.process.run import _taken
+from headway.router.process.settings import ServeSettings, addresses
+from tests.router.config.documents import BASE
+
+
+@pytest.mark.parametrize(
+    ("name", "moved_by"),
+    [
+        ("public", 'change the port of listener "public"'),
+        ("management", "change global.services.management_api.port"),
+        ("metrics", "change global.services.observability.metrics.enabled"),
+    ],
+)
+def test_a_port_in_use_is_told_with_what_moves_it(name: str, moved_by: str) -> None:
+    document: Document = load_document(BASE).document
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        settings = ServeSettings(Path("config.yaml"), Path())
+        [address] = [each for each in addresses(document, settings) if each.name == name]
+        taken = type(address)(address.name, address.host, port, address.listener)
+        with pytest.raises(ConfigError) as caught:
+            _taken(taken)
+    assert caught.value.reason == "port_in_use"
+    assert caught.value.message.startswith(f"{name}: Port {port} on 127.0.0.1 is in use by process ")
+    assert moved_by in caught.value.message
+    assert "VLLM_SR_PORT_OFFSET" in caught.value.message
+    assert "headway stop" not in caught.value.message
