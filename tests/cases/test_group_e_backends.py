@@ -42,7 +42,7 @@ ROWS = {
     "limited": Row([answers(b"{}", 429, headers={"retry-after": "0.1"}), answers()], TRIES, 200, ("status_429", "ok"), asked=2),
     "wrong": Row([answers({"error": {"message": "no such field"}}, 400)], TRIES, 400, ("status_400",)),
     "blocked": Row([answers({"error": {"message": "unsafe"}}, 403)], TRIES, 403, ("status_403",)),
-    "garbled": Row([answers(b"<html>")], TRIES, 502, ("ok",), reason="upstream_failed"),
+    "garbled": Row([answers(b"<html>")], TRIES, 502, ("ok", "bad_body"), reason="upstream_failed"),
     "slow": Row([trickles], {**TRIES, "total_timeout": "600ms"}, 504, (), reason="upstream_timeout"),
 }
 STALLS = [streams(chunk("a"), chunk("b"), stall=True)]

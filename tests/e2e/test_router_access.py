@@ -59,6 +59,10 @@ def test_the_command_line_takes_the_token_from_its_variable(router: RunningRoute
     told = command(router, "route", "preview", "--prompt", "python", VSR_MGMT_TOKEN="view-1")
     assert told.returncode == 0, told.stderr
     assert "large" in told.stdout
+    assert "401" in command(router, "status").stdout
+    status = command(router, "status", VSR_MGMT_TOKEN="view-1").stdout
+    assert "401" not in status
+    assert "generation 1" in status
 
 
 def test_a_token_that_is_not_set_stops_the_start(tmp_path: Path) -> None:

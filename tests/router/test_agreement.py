@@ -25,7 +25,8 @@ from headway.router.deployments.calls import EMBEDDING_ENDPOINT
 from headway.router.deployments.deployments import RuntimeDeployments
 from headway.router.generation.assembly import Places, assemble, used_deployments
 from headway.router.generation.services import Services
-from tests.router.config.generated_configs import DEFECTS, generated
+from tests.router.config.defects import DEFECTS
+from tests.router.config.generated_configs import generated
 from tests.router.config.test_peer_verdicts import DIFFERENCES
 from tests.router.config.test_validator_fuzz import damaged
 from tests.router.deployments.fake_runtime import Body, FakeRuntime, answer_questions, fake_runtime, noul_card

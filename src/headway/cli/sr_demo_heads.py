@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from tqdm import tqdm
 
 from headway.artifacts.cache_folders import headway_cache
+from headway.artifacts.progress import DownloadBars
 
 if TYPE_CHECKING:
     from headway.training.demonstration import Result
@@ -26,17 +28,25 @@ def demo_heads_command(cache_dir: Path | None, as_json: bool) -> None:
     They are demonstrations: trained in seconds on English texts from templates, measured on templates that they have not seen. They show how
     signals are answered by a model and are not fit to guard anything.
     """
-    from headway.training.demonstration import demonstration_heads
+    from headway.training.demonstration import TASKS, demonstration_heads
 
     results: list[Result] = []
-    place = demonstration_heads(headway_cache(cache_dir), progress=results.append if as_json else _printed)
+    with DownloadBars() as downloads, tqdm(total=len(TASKS), desc="heads", unit="head", leave=False, disable=None) as bar:
+
+        def trained(result: Result) -> None:
+            results.append(result)
+            bar.update()
+
+        place = demonstration_heads(headway_cache(cache_dir), progress=trained, downloading=downloads)
     if as_json:
         click.echo(json.dumps({"path": str(place), "heads": {r.task: {"accuracy": r.accuracy, "majority": r.majority, "texts": r.count} for r in results}}))
     else:
+        for result in results:
+            _print(result)
         click.echo(f"\nThe package is {place}; these are demonstrations, not guards. To use them:\n\n{fragment(place)}")
 
 
-def _printed(result: Result) -> None:
+def _print(result: Result) -> None:
     click.echo(f"{result.task:<14} right in {result.accuracy:6.1%} of {result.count:3} texts from unseen templates (the commonest label: {result.majority:.1%})")
 
 

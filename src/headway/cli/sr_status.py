@@ -11,7 +11,7 @@ from typing import Any
 import click
 import psutil
 
-from headway.cli.sr_client import answered, client
+from headway.cli.sr_client import ManagementClient
 from headway.cli.sr_ignored import ignored_options, place_options, tell_ignored
 from headway.cli.sr_place import config_option, state_folder
 from headway.cli.sr_run_file import RunningRouter, running_routers
@@ -68,10 +68,9 @@ def _status(router: RunningRouter) -> dict[str, Any]:
     told: dict[str, Any] = {"pid": router.pid, "config": router.config, "urls": router.urls, "uptime_seconds": round(time.time() - router.started, 1)}
     try:
         told["rss_bytes"] = psutil.Process(router.pid).memory_info().rss
-        url = router.urls["management"]
-        http = client(url, 5.0, {})
-        told["startup"] = answered(http, url, "GET", "/startup-status").json()
-        told["activation"] = answered(http, url, "GET", "/api/v1/config/hash").json()
+        management = ManagementClient(router.urls["management"], 5.0, "VSR_MGMT_TOKEN")
+        told["startup"] = management.call("GET", "/startup-status", any_status=True).json()
+        told["activation"] = management.call("GET", "/api/v1/config/hash").json()
     except (HeadwayError, ValueError, KeyError, psutil.Error) as error:
         told["problem"] = str(error)
     return told

@@ -45,10 +45,10 @@ def test_command(
         told = {"passed": len(verdicts) - failed, "failed": failed, "cases": [verdict.as_json() for verdict in verdicts]}
         click.echo(json.dumps(told, indent=2, ensure_ascii=False))
     else:
-        for line in verdict_lines(verdicts):
-            click.echo(line)
+        *lines, count = verdict_lines(verdicts)
         if router is None and any(verdict.failures and verdict.signal_errors for verdict in verdicts):
-            click.echo("No model answers here; with --router http://127.0.0.1:8080 those of a running router do.")
+            lines.append("No model answers here; with --router http://127.0.0.1:8080 those of a running router do.")
+        click.echo("\n".join([*lines, count]))
     if failed:
         sys.exit(1)
 

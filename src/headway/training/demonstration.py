@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from headway.artifacts.progress import ProgressCallback
 from headway.artifacts.registry import registry
 from headway.artifacts.registry_fetch import fetch
 from headway.training.head_fit import FittedHead, fit_head
@@ -47,12 +48,14 @@ class Result:
     majority: float
 
 
-def demonstration_heads(cache: Path, tasks: Sequence[str] = TASKS, *, progress: Callable[[Result], None] = lambda result: None) -> Path:
+def demonstration_heads(
+    cache: Path, tasks: Sequence[str] = TASKS, *, progress: Callable[[Result], None] = lambda result: None, downloading: ProgressCallback | None = None
+) -> Path:
     """Train and write `cache`/demonstration-heads; what is there is replaced at the end, at once, so that it is never half.
 
     Raises ArtifactError when the encoder cannot be had.
     """
-    source = fetch(registry()[MODEL], cache)
+    source = fetch(registry()[MODEL], cache, progress=downloading)
     encoder = SentenceEncoder(source)
     place = cache / FOLDER
     building = Path(tempfile.mkdtemp(prefix=f".{FOLDER}-", dir=cache))

@@ -25,7 +25,7 @@ global:
       auth:
         mode: bearer
         tokens:
-          - {env: ADMIN_TOKEN}
+          - {env: ADMIN_TOKEN, role: admin}
 """
 
 

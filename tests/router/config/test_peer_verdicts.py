@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from headway.router.config.load import Source, examine
-from tests.router.config.generated_configs import DEFECTS, generated
+from tests.router.config.defects import DEFECTS
+from tests.router.config.generated_configs import generated
 
 COUNT = 200
 PEER = os.environ.get("HEADWAY_VLLM_SR_PEER", "")

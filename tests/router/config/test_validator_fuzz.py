@@ -16,8 +16,9 @@ from headway.router.config.load import Source, examine
 from headway.router.config.migration.migrate import STEPS, migrate
 from headway.router.config.migration.tree import Tree
 from headway.router.config.normal_form import escaped, normal_form, to_yaml
+from tests.router.config.defects import DEFECTS
 from tests.router.config.documents import base
-from tests.router.config.generated_configs import DEFECTS, generated
+from tests.router.config.generated_configs import generated
 from tests.router.config.migration.test_layouts import CLI_V01, FLAT, V03_EARLY
 
 JUNK: list[Any] = [

@@ -13,7 +13,7 @@ from headway.router.decisions.result import DecisionResult
 from headway.router.listener.answer_headers import safe_headers
 from headway.router.listener.front import Front, ListenerRules
 from headway.router.listener.head import caller_of
-from headway.router.listener.trace import MOST_BYTES, trace
+from headway.router.listener.trace import MOST_BYTES, debug_headers, trace
 from headway.router.observation import Observation
 from headway.router.request.context import RequestContext
 from headway.router.selection.result import Selection
@@ -75,3 +75,15 @@ def test_only_names_that_anybody_may_say_come_through(raw: list[tuple[bytes, byt
     assert not {"authorization", "x-authz-user-id", "x-vsr-skip-processing"} & set(caller.headers)
     assert caller.identity.user is None
     assert not caller.skip
+
+
+def test_what_was_found_out_about_the_request_has_headers_of_its_own() -> None:
+    found = [
+        Observation("domain", "law", Truth.TRUE, 0.6), Observation("domain", "health", Truth.TRUE, 0.9), Observation("domain", "math", Truth.FALSE, 0.99),
+        Observation("modality", "BOTH", Truth.TRUE, 0.7), Observation("modality", "AR", Truth.FALSE), Observation("context", "long", Truth.FALSE, value=41.0),
+    ]  # fmt: skip
+    headers = dict(debug_headers(context(found)))
+    assert headers[b"x-vsr-selected-category"] == b"health"
+    assert headers[b"x-vsr-selected-modality"] == b"BOTH"
+    assert headers[b"x-vsr-context-token-count"] == b"41"
+    assert not [name for name in dict(debug_headers(context([]))) if name != b"x-vsr-trace"]

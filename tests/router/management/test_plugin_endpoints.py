@@ -160,6 +160,9 @@ def test_documents_are_uploaded_read_searched_and_deleted(tmp_path: Path) -> Non
         await made.services.vector_stores.ingestion(cast(Any, made.services.vector_stores.open(made.document, tmp_path)), cast(Any, None)).drain(5)
         found = await ask("POST", f"storage/vector-stores/{store['id']}/search", json={"query": "dog", "max_num_results": 1})
         assert (found["data"][0]["content"][0]["text"], found["data"][0]["attributes"]) == ("A dog.", {"n": "dog.md"})
+        for threshold in ("high", None, [1]):
+            body = {"query": "dog", "ranking_options": {"score_threshold": threshold}}
+            await ask("POST", f"storage/vector-stores/{store['id']}/search", 400, json=body)
         assert (await ask("GET", "storage/vector-stores"))["data"][0]["file_counts"]["completed"] == 2
         content = await ask.http.get(f"/api/v1/storage/files/{files[0]}/content")
         assert content.content == b"A cat."

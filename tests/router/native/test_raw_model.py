@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,3 +54,14 @@ def test_a_model_that_is_there_twice_is_exchanged_twice() -> None:
 def test_what_is_no_name_is_refused(raw: bytes) -> None:
     with pytest.raises(RequestError):
         with_model(raw, "n")
+
+
+def test_bodies_of_very_many_strings_are_written_anew() -> None:
+    """One by one they would keep the event loop for a second; a change of case in the key shows which way was taken."""
+    many = {"m\\u006fdel": "a", "x": ["s"] * 60_000, "model": "b"}
+    raw = orjson.dumps(many).replace(b"\\\\u", b"\\u")
+    found = with_model(raw, "served")
+    assert found.count(b"del") == 1
+    assert orjson.loads(found) == {"model": "served", "x": ["s"] * 60_000}
+    with pytest.raises(RequestError):
+        with_model(orjson.dumps({"model": 5, "x": ["s"] * 60_000}), "served")

@@ -239,6 +239,9 @@ def test_candidates_that_the_request_does_not_fit_are_left_out() -> None:
     assert select(chooser, "x" * 404).model == "b"
     assert select(chooser, "x" * 396, max_tokens=2).model == "b"
     assert select(chooser, "x", max_tokens=51).model == "b"
+    asked = chooser.context("x" * 5, max_tokens=51)
+    asyncio.run(chooser.selector.select(asked))
+    assert asked.response_headers == {"x-vsr-effective-input-tokens": "2", "x-vsr-effective-max-output-tokens": "51"}
     with pytest.raises(ContextLengthError):
         select(chooser, "x" * 4004)
     with pytest.raises(RequestError, match="gives") as caught:

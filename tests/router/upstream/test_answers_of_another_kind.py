@@ -10,6 +10,7 @@ import pytest
 from headway.router.request.decoding import chunks_of, events
 from headway.router.upstream.errors import UpstreamError
 from tests.router.upstream.harness import Sender, document, model, run
+from tests.router.upstream.routed import routed_document, send
 from tests.router.upstream.scripted_backend import DONE, WHOLE, Script, ScriptedBackend, answers, chunk, streams
 
 ERROR_EVENT = b'data: {"error": {"message": "out of memory", "code": 500}}\n\n'
@@ -65,6 +66,22 @@ def test_an_event_that_is_no_chunk_ends_the_stream_with_an_error(event: bytes) -
 def test_a_stream_that_only_ends_is_a_failure() -> None:
     with pytest.raises(UpstreamError, match="nothing is said"):
         asked(streams(DONE), stream=True)
+
+
+@pytest.mark.parametrize("pieces", [(ERROR_EVENT, DONE), (DONE,), (b"data: {oops\n\n",), (b"data: ", b'{"choices": 5}', b"\n\n")])
+def test_another_model_answers_when_a_stream_is_bad_from_its_first_event(pieces: tuple[bytes, ...]) -> None:
+    async def work() -> None:
+        async with ScriptedBackend([streams(*pieces)]) as bad, ScriptedBackend([streams(chunk("good", "stop"), DONE)]) as good:
+            models, refs = [model("m", bad.endpoint), model("n", good.endpoint)], [{"model": "m"}, {"model": "n"}]
+            sender = Sender(routed_document(models, {"modelRefs": refs}, {"fallback": {"enabled": True}}))
+            body = {"model": "vllm-sr/auto", "messages": [{"role": "user", "content": "x"}], "stream": True}
+            reply, context = await send(sender, "m", "n", body=body)
+            assert [each["choices"][0]["delta"]["content"] async for each in chunks_of(reply)] == ["good"]
+            assert context.selection is not None
+            assert context.selection.model == "n"
+            await sender.close()
+
+    run(work)
 
 
 def test_nothing_after_the_final_event_is_passed_on_or_waited_for() -> None:

@@ -77,6 +77,7 @@ def test_an_unsure_answer_is_given_up_for_the_next_model_and_still_paid() -> Non
     assert "logprobs" not in large[0].body
     assert context.selection.model == "large"
     assert context.response_headers["x-vsr-looper-iterations"] == "2"
+    assert context.response_headers["x-vsr-inference-call-count"] == "2"
     assert [(name, answer["usage"]["total_tokens"]) for name, answer in context.side_usage] == [("small", 7)]
 
 

@@ -8,12 +8,10 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """`source_hash` is of the text that was offered last, `active_hash` of the normalised document that serves. `error` says why the offered one
+    """`active_hash` is of the normalised document that serves. `error` says why the offered one
     does not, and `restart` what of it waits for the next start of the process."""
 
     state: Literal["pending", "active", "failed"] = "pending"
-    source_hash: str = ""
-    offered_hash: str = ""
     active_hash: str = ""
     generation: int = 0
     error: str = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -68,8 +67,8 @@ class Reloader:
     async def apply(self, text: str, *, again: bool = False) -> Applied:
         """Make `text` the configuration; `again` also when it serves already, for files that it names. Never raises for a text that cannot be used."""
         self._offered += 1
-        mine, digest = self._offered, text_hash(text)
-        self.activation = replace(self.activation, state="pending", offered_hash=digest)
+        mine = self._offered
+        self.activation = replace(self.activation, state="pending")
         try:
             document = await asyncio.to_thread(self._load, text, self._environment)
         except HeadwayError as error:
@@ -116,10 +115,9 @@ class Reloader:
         active = self._generations.current.config_hash
         before = self.activation
         if offer > self._failed:
-            digest = text_hash(candidate.text)
-            self.activation = Activation("active", digest, digest, active, self._number, restart=restart)
+            self.activation = Activation("active", active, self._number, restart=restart)
         else:  # a later text was refused already: what serves has changed, the news about that one stays
-            self.activation = replace(before, source_hash=text_hash(candidate.text), active_hash=active, generation=self._number, restart=restart)
+            self.activation = replace(before, active_hash=active, generation=self._number, restart=restart)
         self._count(outcome)
         _log.info("configuration generation %d %s", self._number, "serves" if outcome == "active" else "is unchanged")
         for waiting in restart:
@@ -148,7 +146,3 @@ class Reloader:
 def _tell(candidate: _Candidate, applied: Applied) -> None:
     if not candidate.done.done():
         candidate.done.set_result(applied)
-
-
-def text_hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import orjson
 
-from headway.errors import HeadwayError, RequestError
+from headway.errors import DeadlineError, HeadwayError, RequestError
 from headway.http.client_watch import ClientLeft
 from headway.http.left import abort_of
 from headway.router.answering import answer, answer_unprocessed
@@ -163,8 +164,12 @@ class Exchange:
         request, headers = self._request, joined(self._headers(reply.path), reply_headers(reply))
         stream = self._stream = EventStream(request.send, headers, request.rules.idle_seconds, abort_of(request.scope))
         pieces = self._pieces(reply, opened, meter)
+        deadline = context.deadline
         try:
-            await stream.write(pieces)
+            async with asyncio.timeout(deadline.left if deadline.visible else None):
+                await stream.write(pieces)
+        except TimeoutError:
+            await self.fail(DeadlineError("the time that the request allows was over before the answer was complete"))
         except Exception as error:
             await self.fail(error)
         finally:

@@ -10,6 +10,7 @@ from headway.router.native.endpoint import native_models
 
 async def send_models(request: PublicRequest) -> None:
     key = request.caller.key
-    listed = [entry for entry in request.generation.names.listed() if model_allowed(str(entry["id"]), request.rules, key)]
+    names = request.generation.names.listed() if request.front.routes_chat else ()
+    listed = [entry for entry in names if model_allowed(str(entry["id"]), request.rules, key)]
     native = native_models(request)
     await send_object(request.send, {"object": "list", "data": listed, **({"models": native} if native else {})})

@@ -26,9 +26,27 @@ def debug_headers(context: RequestContext) -> RawHeaders:
         if header is not None and observation.truth is Truth.TRUE:
             matched.setdefault(header, []).append(observation.name)
     found += [(header, header_value(",".join(names[:_MOST_NAMES]))) for header, names in matched.items()]
+    found += _selected(context)
     if context.selection is not None and context.selection.use_reasoning is not None:
         found.append((b"x-vsr-selected-reasoning", b"on" if context.selection.use_reasoning else b"off"))
     return found
+
+
+def _selected(context: RequestContext) -> RawHeaders:
+    """The domain and the modality of the request, and its tokens, where a signal was asked for them."""
+    found: dict[bytes, bytes] = {}
+    best = 0.0
+    for observation in context.observations:
+        if observation.kind == "context" and observation.value is not None:
+            found[b"x-vsr-context-token-count"] = b"%d" % observation.value
+        elif observation.truth is not Truth.TRUE:
+            continue
+        elif observation.kind == "modality":
+            found[b"x-vsr-selected-modality"] = header_value(observation.name)
+        elif observation.kind == "domain" and (observation.confidence or 0.0) >= best:
+            best = observation.confidence or 0.0
+            found[b"x-vsr-selected-category"] = header_value(observation.name)
+    return list(found.items())
 
 
 def trace(context: RequestContext) -> str:

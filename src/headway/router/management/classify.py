@@ -69,7 +69,7 @@ async def pii(generation: Generation, text: str) -> dict[str, Any]:
         "has_pii": bool(found),
         "entities": [_entity(text, span) for span in found],
         "masked_text": _masked(text, found),
-        "security_recommendation": "block" if found else "allow",
+        "security_recommendation": "block" if found or not answer.read_all else "allow",
         "read_all": answer.read_all,
         "processing_time_ms": _ms(began),
     }
@@ -79,16 +79,18 @@ async def security(generation: Generation, text: str) -> dict[str, Any]:
     began = time.perf_counter()
     found = await _observed(generation, ("jailbreak", "safety"), text)
     matched = [each for each in found if each.truth is Truth.TRUE]
-    risk = max((each.value or each.confidence or 0.0 for each in found), default=0.0)
+    known = [each for each in found if each.truth is not Truth.UNKNOWN and each.reason is None]  # a policy is no evidence
+    risk = max((each.value or each.confidence or 0.0 for each in known), default=0.0)
+    errors = _errors(found)
     return {
         "is_jailbreak": any(each.kind == "jailbreak" for each in matched),
         "risk_score": risk,
         "detection_types": sorted({each.kind for each in matched}),
-        "confidence": max((each.confidence or 0.0 for each in matched), default=1.0 - risk),
-        "recommendation": "block" if matched else "allow",
-        "reasoning": ", ".join(f"{each.key} matched" for each in matched) or "no rule matched",
+        "confidence": max((each.confidence or 0.0 for each in matched), default=1.0 - risk if known else 0.0),
+        "recommendation": "block" if matched else "review" if errors else "allow",
+        "reasoning": ", ".join(f"{each.key} matched" for each in matched) or ("not every rule has an answer" if errors else "no rule matched"),
         "patterns_detected": sorted({label for each in matched for label in each.matched_labels}),
-        "signal_errors": _errors(found),
+        "signal_errors": errors,
         "processing_time_ms": _ms(began),
     }
 
@@ -98,7 +100,7 @@ async def fact_check(generation: Generation, text: str) -> dict[str, Any]:
     found = await _observed(generation, ("fact_check",), text)
     needed = next((each for each in found if each.name == "needs_fact_check" and each.truth is Truth.TRUE), None)
     value = next((each.value if each.name == "needs_fact_check" else 1.0 - each.value for each in found if each.value is not None), None)
-    label = "fact_check_needed" if needed else "no_fact_check_needed"
+    label = "fact_check_needed" if needed else "unknown" if value is None else "no_fact_check_needed"
     return {"needs_fact_check": needed is not None, "confidence": value, "label": label, "signal_errors": _errors(found), "processing_time_ms": _ms(began)}
 
 

@@ -25,7 +25,7 @@ _SECRETS = "secret_view"
 async def get_config(call: Call) -> Answer:
     """The source as data: references to the environment are still references. Secrets are shown to roles that may see them."""
     text = call.state.config.text
-    data = YAML(typ="safe").load(text)
+    data = await asyncio.to_thread(YAML(typ="safe").load, text)
     return Answer(data if call.may(_SECRETS) else masked(data), headers={"ETag": etag_of(text)})
 
 

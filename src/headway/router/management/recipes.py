@@ -23,7 +23,8 @@ _LONGEST_NAME = 200
 
 async def list_recipes(call: Call) -> Answer:
     text = call.state.config.text
-    return Answer({"recipes": masked(_recipes(YAML(typ="safe").load(text)))}, headers={"ETag": etag_of(text)})
+    found = await asyncio.to_thread(YAML(typ="safe").load, text)
+    return Answer({"recipes": masked(_recipes(found))}, headers={"ETag": etag_of(text)})
 
 
 async def get_recipe(call: Call) -> Answer:
@@ -37,7 +38,7 @@ async def get_recipe(call: Call) -> Answer:
 async def validate_recipe(call: Call) -> Answer:
     """Within the configuration that serves, in the place of the recipe of the same name."""
     recipe = call.json()
-    text = _with_recipe(call.state.config.text, str(recipe.get("name") or ""), recipe)
+    text = await asyncio.to_thread(_with_recipe, call.state.config.text, str(recipe.get("name") or ""), recipe)
     found = await asyncio.to_thread(examine, Source(text, "configuration"), call.state.settings.environment)
     return Answer({"valid": found.valid, "diagnostics": [each.as_json() for each in found.diagnostics]})
 
@@ -46,14 +47,15 @@ async def put_recipe(call: Call) -> Answer:
     name, recipe = call.parameters["name"], call.json()
     if recipe.setdefault("name", name) != name:
         raise ManagementError("INVALID_INPUT", f'the recipe is called "{str(recipe["name"])[:60]}", and the path says "{name[:60]}"')
-    return applied(call, await apply(call, _with_recipe(call.state.config.text, name, recipe), "replace"))
+    text = await asyncio.to_thread(_with_recipe, call.state.config.text, name, recipe)
+    return applied(call, await apply(call, text, "replace"))
 
 
 async def delete_recipe(call: Call) -> Answer:
     name, text = call.parameters["name"], call.state.config.text
     if all(recipe.get("name") != name for recipe in _recipes(YAML(typ="safe").load(text))):
         raise _unknown(name)
-    return applied(call, await apply(call, _with_recipe(text, name, None), "replace"))
+    return applied(call, await apply(call, await asyncio.to_thread(_with_recipe, text, name, None), "replace"))
 
 
 def _with_recipe(text: str, name: str, recipe: dict[str, Any] | None) -> str:

@@ -67,6 +67,8 @@ async def search(call: Call) -> Answer:
         raise ManagementError("INVALID_INPUT", f"max_num_results must be between 1 and {_MOST_RESULTS}")
     options = body.get("ranking_options") or {}
     least = options.get("score_threshold", -1.0) if isinstance(options, Mapping) else -1.0
+    if not isinstance(least, int | float):
+        raise ManagementError("INVALID_INPUT", "ranking_options.score_threshold must be a number")
     files = _strings(body.get("file_ids", []), "file_ids")
     held = _stores(call)
     found = await asyncio.to_thread(held.find, call.parameters["id"])
@@ -105,7 +107,7 @@ async def detach(call: Call) -> Answer:
 async def upload(call: Call) -> Answer:
     """multipart/form-data with `file` and `purpose`."""
     settings = _settings(call)
-    given = uploaded(call.headers.get("content-type", ""), call.raw)
+    given = await asyncio.to_thread(uploaded, call.headers.get("content-type", ""), call.raw)
     if not any(given.name.lower().endswith(ending) for ending in settings.supported_formats):
         raise ManagementError("INVALID_INPUT", f"{given.name} is of no known format", fix=f"Upload one of {', '.join(settings.supported_formats)}.")
     if len(given.content) > settings.max_file_size_mb << 20:

@@ -13,10 +13,13 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _COLON = re.compile(rb"\s*:\s*")
 _START = re.compile(rb"\s*\{\s*")
 _OPEN, _CLOSE = b"{[", b"}]"
+_MOST_MARKS = 100_000  # quotation marks: looking at more strings one by one takes longer than writing them anew
 
 
 def with_model(raw: bytes, name: str) -> bytes:
     """`raw`, a JSON object, with `name` as its `model`, which is added when there is none. Raises RequestError for a model that is no text."""
+    if raw.count(b'"') > _MOST_MARKS:
+        return _written_anew(raw, name)
     new = orjson.dumps(name)
     parts: list[bytes] = []
     at = 0
@@ -30,6 +33,13 @@ def with_model(raw: bytes, name: str) -> bytes:
         raise RequestError("The body must be a JSON object", reason="body_invalid")
     rest = raw[head.end() :]
     return b'{"model":' + new + (b"" if rest.startswith(b"}") else b",") + rest
+
+
+def _written_anew(raw: bytes, name: str) -> bytes:
+    body = orjson.loads(raw)
+    if not isinstance(body, dict) or not isinstance(body.get("model", ""), str):
+        raise RequestError("model must be the name of a model", param="model", reason="body_invalid")
+    return orjson.dumps({**body, "model": name})
 
 
 def _model_values(raw: bytes) -> Iterator[tuple[int, int]]:

@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-import bm25s
 import numpy as np
 import numpy.typing as npt
 
@@ -35,6 +34,8 @@ def bm25_scores(query: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
     corpus = [words(text) for text in texts]
     if not asked or not any(corpus):
         return np.zeros(len(texts), np.float32)
+    import bm25s
+
     ranker = bm25s.BM25()
     ranker.index(corpus, show_progress=False)
     known = [word for word in dict.fromkeys(asked) if word in ranker.vocab_dict]

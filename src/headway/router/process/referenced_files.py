@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -23,16 +23,15 @@ def referenced_files(document: Document, folder: Path) -> list[Path]:
 
 
 def _named(node: object) -> Iterator[str]:
+    """Those of plugins stand in plain mappings: their settings have no class yet."""
     if isinstance(node, BaseModel):
-        for name in type(node).model_fields:
-            value = getattr(node, name)
+        node = {name: getattr(node, name) for name in type(node).model_fields}
+    if isinstance(node, Mapping):
+        for name, value in node.items():
             if isinstance(value, str) and name.endswith(_ENDINGS):
                 yield value
             else:
                 yield from _named(value)
-    elif isinstance(node, dict):
-        for value in node.values():
-            yield from _named(value)
     elif isinstance(node, list | tuple):
         for value in node:
             yield from _named(value)

@@ -49,6 +49,8 @@ class Requirements:
         tokens, output = estimated_tokens(context.body), _asked_output(context.body)
         if not context.dry_run:
             context.response_headers["x-vsr-effective-input-tokens"] = str(tokens)
+            if output:
+                context.response_headers["x-vsr-effective-max-output-tokens"] = str(output)
         for_output = [candidate for candidate in candidates if output <= _limit(candidate, "max_output_tokens")]
         if not for_output:
             raise RequestError(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from usearch.index import Index
+if TYPE_CHECKING:
+    from usearch.index import Index
 
 Vector: TypeAlias = npt.NDArray[np.float32]
 _SMALL = 512  # up to here comparing with all is faster than a graph, and exact; an index of usearch takes some 50 kB when empty
@@ -36,6 +37,8 @@ class Nearest:
         if self._index is not None:
             self._index.add(key, vector)
         elif len(self._vectors) > _SMALL:
+            from usearch.index import Index
+
             self._index = Index(ndim=vector.shape[0], metric="ip", dtype="f32")
             self._index.add(np.fromiter(self._vectors, dtype=np.uint64), np.stack(list(self._vectors.values())))
 

@@ -132,6 +132,7 @@ def _told(context: RequestContext, selection: Selection, reply: Reply, used: lis
             "x-vsr-looper-model": selection.model or "",
             "x-vsr-looper-models-used": ",".join(used),
             "x-vsr-looper-iterations": str(len(used)),
+            "x-vsr-inference-call-count": str(len(used)),
         }
     )
     return replace(reply, path="looper")

@@ -31,15 +31,23 @@ class PassedStream:
         self._rest = b""
         self._ended = False
         self._failed: str | None = None
+        self._first: bytes | None = None
 
     @property
     def alias(self) -> str:
         return self._exchange.backend.alias
 
+    async def begin(self) -> None:
+        """Wait for the first events: until they are there another model may still answer. Raises UpstreamError."""
+        self._first = await anext(self, None)
+
     def __aiter__(self) -> PassedStream:
         return self
 
     async def __anext__(self) -> bytes:
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
         if self._ended:
             raise StopAsyncIteration
         try:
@@ -66,7 +74,7 @@ class PassedStream:
             raise broken_answer(self._exchange.backend.alias, error.outcome, told) from None
 
     async def aclose(self) -> None:
-        self._ended = True
+        self._ended, self._first = True, None
         self._exchange.close()
 
     def _checked(self, whole: bytes) -> bytes:

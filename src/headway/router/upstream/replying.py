@@ -48,7 +48,7 @@ class Replying:
                 fix="Correct its address.",
             )
         if exchange.status < 400 and exchange.streams:
-            stream = self._stream(exchange, style, headers)
+            stream = await self._stream(exchange, style, headers)
             return stream if self._streams or self._path is not None else await self._in_one_piece(stream, exchange)
         try:
             raw = await exchange.read()
@@ -81,15 +81,16 @@ class Replying:
             raise self._broken(exchange, "no_end")
         return whole
 
-    def _stream(self, exchange: Exchange, style: Format, headers: dict[str, str]) -> Reply:
+    async def _stream(self, exchange: Exchange, style: Format, headers: dict[str, str]) -> Reply:
         meter = StreamMeter(self._began)
         stream = PassedStream(
             exchange,
             meter if style.chunks is None else None,
             lambda: meter.report(self._model, self._services.latencies, self._services.metrics),
-            lambda outcome: self._note(f"{exchange.backend.alias}: {outcome}"),
+            lambda outcome: self._ended(exchange, outcome),
         )
         if style.chunks is None:
+            await _begun(stream)
             return Reply(
                 status=exchange.status,
                 raw_chunks=stream,
@@ -98,6 +99,7 @@ class Replying:
                 source=stream,
             )
         translated = _TranslatedStream(stream, style.chunks(events(stream), self._with_usage), meter)
+        await _begun(translated)
         return Reply(status=exchange.status, chunks=translated, headers=headers, source=stream)
 
     def _translated(
@@ -109,8 +111,22 @@ class Replying:
             raise self._broken(exchange, "bad_body") from None
 
     def _broken(self, exchange: Exchange, outcome: str, told: str | None = None) -> UpstreamError:
-        self._note(f"{exchange.backend.alias}: {outcome}")
+        self._ended(exchange, outcome)
         return broken_answer(exchange.backend.alias, outcome, told)
+
+    def _ended(self, exchange: Exchange, outcome: str) -> None:
+        """The try began well and was counted so; how it went on is told beside that."""
+        self._note(f"{exchange.backend.alias}: {outcome}")
+        self._services.metrics.count("vsr_upstream_attempts", self._model, exchange.backend.alias, outcome)
+
+
+async def _begun(stream: PassedStream | _TranslatedStream) -> None:
+    """Whoever stops waiting for the first events ends the backend's work."""
+    try:
+        await stream.begin()
+    except BaseException:
+        await stream.aclose()
+        raise
 
 
 class _TranslatedStream:
@@ -120,11 +136,19 @@ class _TranslatedStream:
         self._stream = stream
         self._chunks = chunks
         self._meter = meter
+        self._first: dict[str, Any] | None = None
+
+    async def begin(self) -> None:
+        """Wait for the first chunk. Raises UpstreamError."""
+        self._first = await anext(self, None)
 
     def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
         return self
 
     async def __anext__(self) -> dict[str, Any]:
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
         try:
             chunk = await anext(self._chunks)
         except StopAsyncIteration:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from headway.router.config.document.services import ResponseAPI, ResponseAPIRedis
-from headway.router.protocols.responses.redis_store import RedisStore, connect
 from headway.router.protocols.responses.store import MemoryStore, ResponseStore
+
+if TYPE_CHECKING:
+    from headway.router.protocols.responses.redis_store import RedisStore
 
 
 class ResponseStores:
@@ -19,6 +23,8 @@ class ResponseStores:
             redis = settings.redis or ResponseAPIRedis()
             identity = f"{redis.model_dump_json()} {settings.ttl_seconds}"
             if identity not in self._redis:
+                from headway.router.protocols.responses.redis_store import connect
+
                 self._redis[identity] = connect(redis, settings.ttl_seconds)
             return self._redis[identity]
         if self._memory is None:

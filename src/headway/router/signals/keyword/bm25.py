@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import bm25s
 import numpy as np
 
 from headway.router.config.document.text_signals import KeywordRule
@@ -21,6 +20,8 @@ class Bm25Keywords:
     in the text."""
 
     def __init__(self, rule: KeywordRule) -> None:
+        import bm25s  # brings scipy, which takes longer to import than most of the router
+
         self._rule = rule
         self._verdict = Verdict(rule)
         self._words = self._verdict.words

@@ -8,7 +8,6 @@ from pathlib import Path
 from headway.router.config.document.stores import ResponseCacheStore
 from headway.router.stores.response_cache.audit import Audit
 from headway.router.stores.response_cache.local import LocalCache
-from headway.router.stores.response_cache.redis_cache import RedisCache
 from headway.router.stores.response_cache.sqlite_journal import SqliteJournal
 from headway.router.stores.response_cache.store import CacheStore
 
@@ -43,5 +42,7 @@ class ResponseCaches:
 
 def _made(settings: ResponseCacheStore, state: Path) -> CacheStore:
     if settings.backend_type == "redis":
+        from headway.router.stores.response_cache.redis_cache import RedisCache
+
         return RedisCache(settings.redis)
     return LocalCache(SqliteJournal(state / _FILE) if settings.backend_type == "sqlite" else None)
