@@ -117,7 +117,7 @@ def test_e07_each_decision_has_its_own_policy_and_no_cache_by_itself(router: Run
     assert [is_hit(ask(router, text, model="case/strict")) for text in ("what is snow", "what is snow please", "what is snow")] == [False, False, True]
 
 
-@pytest.mark.parametrize("backend_type", ["memory", pytest.param("sqlite", marks=pytest.mark.long)])
+@pytest.mark.parametrize("backend_type", ["memory", "sqlite"])
 def test_e08_never_across_users(tmp_path: Path, backend_type: str) -> None:
     options: dict[str, Any] = {"backend_type": backend_type, "mode": "exact_then_semantic"}
     with caching_router(tmp_path, embeddings(), **options) as router:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import click.testing
 import pytest
 
 from headway.cli.sr import vllm_sr
-from headway.errors import HeadwayError
 from headway.router.config.diagnostics import ConfigRejected
 
 HEAD = """\
@@ -125,19 +123,7 @@ def test_e06_what_has_no_equal_is_listed_with_an_exit_code() -> None:
     assert told["open"][0]["path"] == "routing.decisions[0].rules.conditions[0]"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_e06_a_folder_that_is_read_only_loses_nothing(folder: Path) -> None:
-    Path("config.yaml").write_text(OLD)
-    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    try:
-        found = run("config", "migrate", "--in-place")
-    finally:
-        folder.chmod(stat.S_IRWXU)
-    assert isinstance(found.exception, HeadwayError)
-    assert Path("config.yaml").read_text() == OLD
-
-
-def test_e06_a_read_only_file_is_migrated_beside_or_refused_whole(folder: Path) -> None:
+def test_e06_a_read_only_file_is_migrated_beside(folder: Path) -> None:
     file = Path("config.yaml")
     file.write_text(OLD)
     file.chmod(stat.S_IRUSR)

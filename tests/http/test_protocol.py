@@ -76,6 +76,13 @@ def test_a_head_that_does_not_come_is_408(begun: bytes) -> None:
         assert refusal(read_all(sock)) == (408, "request_timeout")
 
 
+@pytest.mark.parametrize("framing", [b"transfer-encoding: chunked\r\n\r\nzz\r\n", b"transfer-encoding: xchunked\r\n\r\nx"])
+def test_a_body_whose_framing_is_broken_is_400(framing: bytes) -> None:
+    with live(ScriptedEngine()) as server:
+        answer = raw(server, b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" + framing)
+        assert answer.startswith(b"HTTP/1.1 400 ")
+
+
 def test_the_head_of_a_second_request_has_its_own_time() -> None:
     whole = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
     with live(request_head_timeout=0.1) as server, connected(server) as sock:

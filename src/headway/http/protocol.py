@@ -117,11 +117,13 @@ def bounded_protocol(limits: HeadLimits, render: Callable[[HeadwayError], Render
             self._refuse(RequestError(what, reason="request_timeout"))
 
         def _refuse(self, error: HeadwayError) -> None:
-            """Answer without the application and close; nothing is sent into an answer that has begun."""
+            """Answer without the application and close; nothing is sent into an answer that has begun, or before one to a whole request."""
             self._stop_timer()
             if self.transport.is_closing():
                 return
-            if self.cycle is None or self.cycle.response_complete:
+            cycle = self.cycle
+            is_its_own = cycle is not None and cycle.more_body and not cycle.response_started and not self.pipeline
+            if cycle is None or cycle.response_complete or is_its_own:
                 status, body = render(error)
                 _log.debug("refused a connection: %s", error.reason)
                 self.transport.write(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -61,3 +62,17 @@ async def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
         while not (found := condition()):
             await asyncio.sleep(0.002)
     return found
+
+
+@contextlib.contextmanager
+def asking(found: RuntimeDeployments) -> Any:
+    participant = found.open(soon()).join()
+    try:
+        yield participant
+    finally:
+        participant.leave()
+
+
+async def decide(found: RuntimeDeployments, name: str = "judge", state: Any = "text") -> Any:
+    with asking(found) as calls:
+        return await calls.decide(name, NOUL, state)

@@ -55,7 +55,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("llm_model_tpot_seconds", "histogram", "Time per token after the first; of answers in one piece, per token.", ("model",), STAGE_SECONDS),
     Family("llm_model_completion_latency_seconds", "histogram", "From asking a model to the end of its answer.", ("model",), ANSWER_SECONDS),
     Family("llm_model_inflight_requests", "gauge", "Requests that a model is answering now.", ("model",)),
-    Family("vsr_upstream_attempts", "counter", "Tries by backend and how they ended.", ("model", "backend", "outcome")),
+    Family("vsr_upstream_attempts", "counter", "Tries by backend and how they ended; one that broke after it began well is counted as both.", ("model", "backend", "outcome")),
     Family("vsr_upstream_ejections", "counter", "Backends that consecutive failures took out for a time.", ("model", "backend")),
     Family("llm_reasoning_decisions", "counter", "Requests whose decision set the reasoning of a model: on, off.", ("model", "reasoning")),
     Family("llm_reasoning_effort_usage", "counter", "Requests whose decision named an effort.", ("model", "effort")),

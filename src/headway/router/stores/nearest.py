@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
 if TYPE_CHECKING:
     from usearch.index import Index
 

@@ -42,6 +42,13 @@ def test_a_span_of_the_original_folds_to_what_was_found(text: str, case_sensitiv
     assert fold(text[whole[0] : whole[1]], case_sensitive) == folded  # type: ignore[index]
 
 
+def test_marks_that_change_places_belong_to_their_character_as_a_whole() -> None:
+    """The iota below (0345) sorts behind the grave above (0300), and folds to a letter of its own."""
+    text = "x0\u0345\u0300"
+    assert fold(text) == "x0\u0300\u03b9"
+    assert original_spans(text, False, [(0, 1), (1, 3), (3, 4)]) == [(0, 1), (1, 4), (1, 4)]
+
+
 def test_what_lies_far_behind_in_a_text_of_changing_lengths_has_no_span() -> None:
     text = "ß" * 150_000 + "keyword"
     at = len(fold(text)) - 7

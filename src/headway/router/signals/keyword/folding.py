@@ -40,8 +40,9 @@ def original_spans(text: str, case_sensitive: bool, spans: Sequence[tuple[int, i
     starts: list[int] = []  # of each folded character: the range of its cluster in the text
     ends: list[int] = []
     for cluster in _CLUSTER.finditer(text, 0, _WALKED):
-        length = len(fold(cluster[0], case_sensitive))
-        if length == len(cluster[0]):
+        folded = fold(cluster[0], case_sensitive)
+        length = len(folded)
+        if list(folded) == [fold(letter, case_sensitive) for letter in cluster[0]]:  # else marks may also have changed places
             starts.extend(range(cluster.start(), cluster.end()))
             ends.extend(range(cluster.start() + 1, cluster.end() + 1))
         else:
