@@ -40,7 +40,7 @@ REFUSED: dict[str, dict[str, Any]] = {  # the words of a row -> a configuration 
     "precision": deployment(precision="fp16"),
     "variant": guard(variant="x"),
     "use_mmbert_32k": guard(use_mmbert_32k=True),
-    "use_nli": {**catalog(), "routing": {"signals": {"hallucination": [{"name": "made_up", "use_nli": True}]}}},
+    "use_nli": {**catalog(), "routing": {"signals": {"fact_check": [{"name": "needs_fact_check", "use_nli": True}]}}},
     "polarity_guard": two_models("127.0.0.1:1", "127.0.0.1:1", **{"global": {"stores": {"response_cache": {"polarity_guard": {}}}}}),
     "profile was removed": deployment(profile="exact"),
     "artifact must be a Hub repository ID or an absolute package path": deployment(artifact="../mine"),

@@ -154,3 +154,15 @@ def test_the_discovery_documents_list_every_route(router: RunningRouter) -> None
     one = router.get("/openapi.json?path=/api/v1/config&method=put").json()["paths"]
     assert list(one) == ["/api/v1/config"]
     assert list(one["/api/v1/config"]) == ["put"]
+
+
+@pytest.mark.parametrize("broken", ["api_key: secret-in-file: [", "secret-in-file", ""])
+def test_a_file_that_somebody_broke_is_told_of_without_its_words(router: RunningRouter, broken: str) -> None:
+    router.config.write_text(broken)
+    for path in (ROOT, ROOT + "/recipes", ROOT + "/recipes/default"):
+        found = router.get(path)
+        assert found.json()["error"]["code"] == "CONFIG_PARSE_ERROR", found.text
+        assert "secret-in-file" not in found.text
+    assert "Traceback" not in router.log.read_text()
+    assert "secret-in-file" not in router.log.read_text()
+    assert router.chat("python").status_code == 200

@@ -28,7 +28,8 @@ def demo_heads_command(cache_dir: Path | None, as_json: bool) -> None:
     They are demonstrations: trained in seconds on English texts from templates, measured on templates that they have not seen. They show how
     signals are answered by a model and are not fit to guard anything.
     """
-    from headway.training.demonstration import TASKS, demonstration_heads
+    from headway.training.demonstration import demonstration_heads
+    from headway.training.texts import TASKS
 
     results: list[Result] = []
     with DownloadBars() as downloads, tqdm(total=len(TASKS), desc="heads", unit="head", leave=False, disable=None) as bar:

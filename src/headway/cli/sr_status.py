@@ -83,7 +83,7 @@ def _lines(status: dict[str, Any]) -> list[str]:
     if "rss_bytes" in status:
         lines.append(f"  memory      {status['rss_bytes'] / 2**20:,.0f} MiB")
     for deployment in startup.get("model_deployments", ()):
-        lines.append(f"  deployment  {deployment.get('name')} ({deployment.get('artifact')}) {deployment.get('state')}")
+        lines.append(f"  deployment  {deployment.get('name')} ({deployment.get('artifact') or 'attached'}) {deployment.get('state')}")
     if activation.get("activation_status"):
         lines.append(f"  config      {activation['activation_status']}, generation {activation.get('generation')}")
     for problem in filter(None, (activation.get("error"), status.get("problem"))):

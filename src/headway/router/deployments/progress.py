@@ -18,6 +18,8 @@ def waiting_message(pools: Sequence[Pool]) -> str:
     pending = [pool for pool in managed if pool.state.state != "ready"]
     each = [f"{pool.name} ({pool.specification.artifact}) {_slowest(pool)}" for pool in pending[:_MOST_NAMED]]
     more = [f"and {len(pending) - _MOST_NAMED} more"] if len(pending) > _MOST_NAMED else []
+    if not managed:
+        return "Preparing the configuration; it makes the router manage no models"
     head = f"Waiting for Router-managed model deployments, {len(managed) - len(pending)} of {len(managed)} ready"
     return f"{head}: {', '.join(each + more)}" if pending else head
 

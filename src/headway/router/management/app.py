@@ -17,6 +17,7 @@ from headway.router.management.origin import refuse_foreign_pages
 from headway.router.management.route import find
 from headway.router.management.routes import ROUTES
 from headway.router.management.state import ManagementState
+from headway.telemetry.defect import describe_defect
 from headway.wire.limits import BodyLimits
 
 _log = logging.getLogger(__name__)
@@ -38,8 +39,8 @@ class ManagementApp:
             return
         except HeadwayError as error:
             answer = refusal(error)
-        except Exception:
-            _log.exception("a management request failed")
+        except Exception as error:  # its own words may hold parts of the request or of the configuration
+            _log.error("a management request failed: %s", describe_defect(error))
             answer = defect()
         await send_answer(send, answer, without_body=scope["method"] == "HEAD")
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from headway.errors import HeadwayError
 from headway.router.config.diagnostics import ConfigRejected
@@ -25,8 +26,20 @@ _SECRETS = "secret_view"
 async def get_config(call: Call) -> Answer:
     """The source as data: references to the environment are still references. Secrets are shown to roles that may see them."""
     text = call.state.config.text
-    data = await asyncio.to_thread(YAML(typ="safe").load, text)
+    data = await data_of(text)
     return Answer(data if call.may(_SECRETS) else masked(data), headers={"ETag": etag_of(text)})
+
+
+async def data_of(text: str) -> dict[str, Any]:
+    """The file's text as data. Raises ManagementError for a file that somebody broke: what serves is still the last good one."""
+    try:
+        data = await asyncio.to_thread(YAML(typ="safe").load, text)
+    except YAMLError:
+        data = None
+    if not isinstance(data, dict):
+        raise ManagementError("CONFIG_PARSE_ERROR", "the configuration file is no YAML mapping now; the last good one goes on serving", 500,
+                              fix="`vllm-sr config validate` says where.")  # fmt: skip
+    return data
 
 
 async def put_config(call: Call) -> Answer:

@@ -6,15 +6,13 @@ import asyncio
 from io import StringIO
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from headway.router.config.history.merge import round_trip
 from headway.router.config.history.versions import etag_of
 from headway.router.config.load import Source, examine
 from headway.router.config.normal_form import masked
 from headway.router.management.answer import Answer, ManagementError
 from headway.router.management.call import Call
-from headway.router.management.config import applied, apply
+from headway.router.management.config import applied, apply, data_of
 from headway.router.management.route import Route
 
 _ROOT = "/api/v1/config/recipes"
@@ -23,13 +21,12 @@ _LONGEST_NAME = 200
 
 async def list_recipes(call: Call) -> Answer:
     text = call.state.config.text
-    found = await asyncio.to_thread(YAML(typ="safe").load, text)
-    return Answer({"recipes": masked(_recipes(found))}, headers={"ETag": etag_of(text)})
+    return Answer({"recipes": masked(_recipes(await data_of(text)))}, headers={"ETag": etag_of(text)})
 
 
 async def get_recipe(call: Call) -> Answer:
     text, name = call.state.config.text, call.parameters["name"]
-    found = [recipe for recipe in _recipes(YAML(typ="safe").load(text)) if recipe.get("name") == name]
+    found = [recipe for recipe in _recipes(await data_of(text)) if recipe.get("name") == name]
     if not found:
         raise _unknown(name)
     return Answer(masked(found[0]), headers={"ETag": etag_of(text)})
@@ -53,7 +50,7 @@ async def put_recipe(call: Call) -> Answer:
 
 async def delete_recipe(call: Call) -> Answer:
     name, text = call.parameters["name"], call.state.config.text
-    if all(recipe.get("name") != name for recipe in _recipes(YAML(typ="safe").load(text))):
+    if all(recipe.get("name") != name for recipe in _recipes(await data_of(text))):
         raise _unknown(name)
     return applied(call, await apply(call, await asyncio.to_thread(_with_recipe, text, name, None), "replace"))
 
