@@ -95,6 +95,11 @@ def test_status_request_route_and_logs_of_the_command_line(router: RunningRouter
     assert "generation 1 serves" in command(router, "logs").stdout
 
 
+def test_commands_find_the_router_of_their_folder_whatever_its_port(router: RunningRouter) -> None:
+    preview = command(router, "route", "preview", "--prompt", "a python question", VLLM_SR_PORT_OFFSET="0")
+    assert (preview.returncode, "selected model:  large" in preview.stdout) == (0, True), preview.stderr
+
+
 def test_a_request_that_runs_is_finished_before_the_end(tmp_path: Path) -> None:
     slow = streams(*[chunk(f"{word} ") for word in range(20)], chunk(finish="stop"), DONE, pause=0.05)
     with backend(slow) as one, started_router(tmp_path, two_models(one.endpoint, one.endpoint)) as router:

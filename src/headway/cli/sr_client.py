@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import httpx
 
-from headway.cli.sr_place import port_offset
+from headway.cli.sr_place import CONFIG, port_offset, state_folder
+from headway.cli.sr_run_file import running_routers
 from headway.errors import HeadwayError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -23,7 +25,7 @@ def management_options(timeout: float = 15.0) -> Callable[[_Command], _Command]:
 
     def add(command: _Command) -> _Command:
         options = (
-            click.option("--endpoint", help="Management address of the router. [default: http://127.0.0.1:8080]"),
+            click.option("--endpoint", help="Management address of the router. [default: that of the one router that runs in this folder, else http://127.0.0.1:8080]"),
             click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=timeout, show_default=True, help="Seconds to wait for an answer."),
             click.option("--token-env", default="VSR_MGMT_TOKEN", show_default=True, help="Variable that holds the management token."),
         )
@@ -34,12 +36,20 @@ def management_options(timeout: float = 15.0) -> Callable[[_Command], _Command]:
     return add
 
 
+def usual_endpoint() -> str:
+    """The management address of the router whose state lies in this folder, if exactly one runs; else the usual port."""
+    found = running_routers(state_folder(Path(CONFIG)))
+    if len(found) == 1 and (url := found[0].urls.get("management")):
+        return url
+    return f"http://127.0.0.1:{MANAGEMENT_PORT + port_offset()}"
+
+
 class ManagementClient:
     """Raises HeadwayError for an address that is none, a router that does not answer, and refusals."""
 
     def __init__(self, endpoint: str | None, timeout: float, token_env: str) -> None:
         token = os.environ.get(token_env, "").strip()
-        self._root = (endpoint or f"http://127.0.0.1:{MANAGEMENT_PORT + port_offset()}").rstrip("/").removesuffix(_ROOT)
+        self._root = (endpoint or usual_endpoint()).rstrip("/").removesuffix(_ROOT)
         self._http = client(self._root, timeout, {"Authorization": f"Bearer {token}"} if token else {})
 
     def call(

@@ -12,12 +12,12 @@ import click
 from headway.errors import ConfigError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_CONFIG = "config.yaml"
+CONFIG = "config.yaml"
 
 
 def config_option(command: _Command) -> _Command:
     """`--config`, a path."""
-    option = click.option("--config", type=click.Path(path_type=Path), default=_CONFIG, show_default=True, help="The router's configuration.")
+    option = click.option("--config", type=click.Path(path_type=Path), default=CONFIG, show_default=True, help="The router's configuration.")
     return option(command)
 
 
