@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,16 @@ async def chat(request: web.Request) -> web.StreamResponse:
         status = int(text.split()[1])
         return web.json_response({"error": {"message": "as you asked", "type": "X", "code": status}}, status=status)
     if body.get("stream"):
-        return await streamed(request, text)
+        answer = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        with suppress(ConnectionResetError):  # whoever asked has left
+            await stream(request, answer, text)
+        return answer
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     return web.json_response({"id": "c", "object": "chat.completion", "created": 1, "model": body["model"], "choices": [choice], "usage": _USAGE})
 
 
-async def streamed(request: web.Request, text: str) -> web.StreamResponse:
-    answer = web.StreamResponse(headers={"content-type": "text/event-stream"})
+async def stream(request: web.Request, answer: web.StreamResponse, text: str) -> None:
     await answer.prepare(request)
     words = text.split(" ")[:30]
     for at, word in enumerate(words):
@@ -44,9 +47,8 @@ async def streamed(request: web.Request, text: str) -> web.StreamResponse:
         if text.startswith("cut ") and at == 1:
             assert request.transport is not None
             request.transport.close()
-            return answer
+            return
     await answer.write(event({"index": 0, "delta": {}, "finish_reason": "stop"}) + b"data: [DONE]\n\n")
-    return answer
 
 
 def event(choice: dict[str, Any]) -> bytes:
