@@ -8,24 +8,8 @@ import pytest
 
 from tests.cases.router_case import any_of, decision, document
 from tests.e2e.router_process import RunningRouter, backend, started_router
+from tests.router.signals.keyword.boundary_rows import KEYWORDS
 from tests.router.upstream.scripted_backend import answers
-
-NFD = "cafe\u0301"
-ROWS = [
-    ("C++", "Explain C++ move semantics", "C++"),
-    (".NET", "Is .NET 8 faster?", ".NET"),
-    ("发票", "我需要开发票", "发票"),
-    ("python", "用python写函数", "python"),
-    ("café", "a café nearby", "café"),
-    ("board", "Open my dashboard", None),
-    ("AI", "said it again", None),
-    ("A)", "pick A) or B)", "A)"),
-    ("C#", "Convert this C# code", "C#"),
-    ("안녕", "안녕하세요", "안녕"),
-    ("привет", "скажи привет всем", "привет"),
-    (NFD, "a café (NFC)", "café"),
-    ("C", "I like C++", "C"),  # documented: a symbol is no part of a word
-]
 
 
 @pytest.fixture(scope="module")
@@ -40,17 +24,17 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
                     "decisions": [decision("hit", any_of({"type": "keyword", "name": "word"}))],
                 },
             }
-            for at, (keyword, _, _) in enumerate(ROWS)
+            for at, (keyword, _, _) in enumerate(KEYWORDS)
         ]
-        names = [{"model_names": [f"case/{at}"], "recipe": f"row-{at}"} for at in range(len(ROWS))]
+        names = [{"model_names": [f"case/{at}"], "recipe": f"row-{at}"} for at in range(len(KEYWORDS))]
         whole = document({"other": one.endpoint, "m": one.endpoint}, {}, recipes=recipes, entrypoints=names)
         with started_router(tmp_path_factory.mktemp("keywords"), whole) as found:
             yield found
 
 
-@pytest.mark.parametrize("at", range(len(ROWS)), ids=[f"{keyword}-{text}" for keyword, text, _ in ROWS])
+@pytest.mark.parametrize("at", range(len(KEYWORDS)), ids=[f"{keyword}-{text}" for keyword, text, _ in KEYWORDS])
 def test_e01_boundaries(router: RunningRouter, at: int) -> None:
-    keyword, text, span = ROWS[at]
+    keyword, text, span = KEYWORDS[at]
     answer = router.chat(text, model=f"case/{at}")
     assert answer.headers["x-vsr-selected-model"] == ("m" if span else "other")
     assert ("x-vsr-selected-decision" in answer.headers) == bool(span)

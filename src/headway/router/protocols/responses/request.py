@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.errors import NotBuiltError, RequestError
-from headway.router.protocols.chat import check_stream, require_model
+from headway.router.protocols.chat import check_stream, listed_tools, require_model
 from headway.router.protocols.responses.items import Item, chat_messages
 from headway.router.protocols.translation import Losses
 
@@ -66,10 +66,7 @@ def chat_body(body: Mapping[str, Any], history: Sequence[Item], items: Sequence[
 
 
 def _tools(body: Mapping[str, Any], chat: dict[str, Any]) -> None:
-    tools = body.get("tools")
-    if tools is not None and not (isinstance(tools, list) and all(isinstance(tool, Mapping) for tool in tools)):
-        raise RequestError("tools must be a list of objects", param="tools")
-    if tools:
+    if tools := listed_tools(body):
         chat["tools"] = [_tool(tool, at) for at, tool in enumerate(tools)]
     choice = body.get("tool_choice")
     if isinstance(choice, str):
