@@ -120,3 +120,9 @@ class SelfCheckError(HeadwayError):
     """A model that was loaded does not answer as it should, and is not served."""
 
     reason = "self_check_failed"
+
+
+class DoctorError(HeadwayError):
+    """What the doctor was given cannot be read or reached."""
+
+    reason = "doctor_input"

@@ -21,9 +21,10 @@ _COMMANDS = {
     "complete": ("headway.cli.complete:complete_command", "Let a model that is served continue a text."),
     "inspect": ("headway.cli.inspect:inspect_command", "Show what a model is and whether it fits, from headers only."),
     "bench": ("headway.cli.bench:bench_group", "Measure throughput and latency."),
+    "doctor": ("headway.cli.doctor:doctor_group", "Find out why something is slow, out of memory or silent."),
     "shim": ("headway.cli.shim:shim_group", "Let `vllm` mean Headway in this environment."),
 }
-_NOT_BUILT = ("plan", "tune", "eval", "quantize", "doctor", "env", "run-batch", "collect-env", "launch")
+_NOT_BUILT = ("plan", "tune", "eval", "quantize", "env", "run-batch", "collect-env", "launch")
 
 
 @click.command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -25,25 +26,81 @@ class Fillable(Protocol):
     def config(self) -> SizedConfig: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """What a module takes as its `kind` ("weight" or "bias"): stored tensors, one below the other, in the dtype that it computes in."""
+
+    module: str
+    kind: str
+    dtype: torch.dtype
+    parts: tuple[PlacedWeight, ...]
+
+    @property
+    def rows(self) -> list[int]:
+        """Of each part."""
+        return [part.loaded_shape[0] for part in self.parts]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (sum(self.rows), *self.parts[0].loaded_shape[1:])
+
+
+StackOf = Callable[[Stack], torch.Tensor]
+
+
 def fill(
     model: Fillable, tensors: Mapping[str, TensorInfo], weights: Sequence[PlacedWeight], read_into: ReadInto, progress: Progress, *,
     head: bool = True,
 ) -> None:  # fmt: skip
     """Load all modules. `weights` were checked against `tensors`; `progress(bytes done, bytes of all)` after each. A `head`
     that has no weights of its own takes those of the embedding."""
-    modules: dict[str, dict[str, list[PlacedWeight]]] = {}
-    for weight in weights:
-        modules.setdefault(weight.module, {}).setdefault(weight.rule.kind, []).append(weight)
-    total = sum(weight.stored(tensors).nbytes for weight in weights)
-    done = 0
-    for path, kinds in modules.items():
-        dtype = torch.float32 if model.config.wide_norms and path.endswith("norm") else model.dtype
-        stacks = {kind: _stack(parts, read_into, tensors, dtype, model.config) for kind, parts in kinds.items()}
-        _module(model, path).load(**stacks)
-        done += sum(part.stored(tensors).nbytes for parts in kinds.values() for part in parts)
+    fill_stacks(
+        model, tensors, stacks_of(model, weights), lambda stack: read_stack(stack, read_into, tensors, model.config), progress,
+        head=head,
+    )  # fmt: skip
+
+
+def fill_stacks(
+    model: Fillable, tensors: Mapping[str, TensorInfo], stacks: Sequence[Stack], stack_of: StackOf, progress: Progress, *, head: bool
+) -> None:
+    """`fill`, with stacks that come from anywhere: they are asked for in their order, and not before their module is next."""
+    modules: dict[str, list[Stack]] = {}
+    for stack in stacks:
+        modules.setdefault(stack.module, []).append(stack)
+    sizes = {path: sum(part.stored(tensors).nbytes for stack in each for part in stack.parts) for path, each in modules.items()}
+    done, total = 0, sum(sizes.values())
+    for path, each in modules.items():
+        _module(model, path).load(**{stack.kind: stack_of(stack) for stack in each})
+        done += sizes[path]
         progress(done, total)
     if head and "head" not in modules:
         _module(model, "head").load(_module(model, "embedding").weight)
+
+
+def stacks_of(model: Fillable, weights: Sequence[PlacedWeight]) -> list[Stack]:
+    """What the modules of `model` take, module by module."""
+    modules: dict[str, dict[str, list[PlacedWeight]]] = {}
+    for weight in weights:
+        modules.setdefault(weight.module, {}).setdefault(weight.rule.kind, []).append(weight)
+    return [
+        Stack(path, kind, torch.float32 if model.config.wide_norms and path.endswith("norm") else model.dtype, tuple(parts))
+        for path, kinds in modules.items()
+        for kind, parts in kinds.items()
+    ]
+
+
+def read_stack(stack: Stack, read_into: ReadInto, tensors: Mapping[str, TensorInfo], config: SizedConfig) -> torch.Tensor:
+    """The tensors one below the other, each read straight to its place unless it must be transformed first."""
+    out = torch.empty(stack.shape, dtype=stack.dtype)
+    for part, target in zip(stack.parts, torch.split(out, stack.rows), strict=True):
+        info, transform = part.stored(tensors), part.rule.transform
+        if transform is None:
+            read_into(info, target)
+        else:
+            stored = torch.empty(info.shape, dtype=stack.dtype)
+            read_into(info, stored)
+            target.copy_(TRANSFORMS[transform](stored, config))
+    return out
 
 
 def _module(model: Fillable, path: str) -> Any:
@@ -51,24 +108,3 @@ def _module(model: Fillable, path: str) -> Any:
     for name in path.split("."):
         found = found[int(name)] if name.isdigit() else getattr(found, name)
     return found
-
-
-def _stack(
-    parts: list[PlacedWeight],
-    read_into: ReadInto,
-    tensors: Mapping[str, TensorInfo],
-    dtype: torch.dtype,
-    config: SizedConfig,
-) -> torch.Tensor:
-    """The tensors one below the other, each read straight to its place unless it must be transformed first."""
-    rows = [part.loaded_shape[0] for part in parts]
-    out = torch.empty(sum(rows), *parts[0].loaded_shape[1:], dtype=dtype)
-    for part, target in zip(parts, torch.split(out, rows), strict=True):
-        info, transform = part.stored(tensors), part.rule.transform
-        if transform is None:
-            read_into(info, target)
-        else:
-            stored = torch.empty(info.shape, dtype=dtype)
-            read_into(info, stored)
-            target.copy_(TRANSFORMS[transform](stored, config))
-    return out

@@ -14,11 +14,11 @@ from headway.models.causal_lm import CausalLM
 from headway.models.checkpoint_tensors import check_tensors
 from headway.models.decoder import Decoder
 from headway.models.decoder_config import DecoderConfig
-from headway.models.fill import Progress, fill
+from headway.models.fill import Progress
+from headway.models.prepared.filling import fill_from_card
 from headway.models.registry import architecture
 from headway.models.weight_rules import PlacedWeight, WeightRule, place, spelled
 from headway.quantization.supported import check_quantization, check_types
-from headway.quantization.weight_reader import WeightReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,9 @@ class NativePlan:
         return self.card.parameters
 
     def load(self, dtype: torch.dtype, kernels: Kernels, progress: Progress) -> CausalLM:
-        """Read, convert and pack the weights, one matrix at a time."""
+        """Read, convert and pack the weights, one matrix at a time; or pack what was converted before (`prepared`)."""
         model = Decoder(self.config, dtype, kernels)
-        with WeightReader(self.card) as reader:
-            fill(model, self.card.tensors, self.weights, reader.read_into, progress, head=self.head)
+        fill_from_card(model, self.card, self.weights, progress, head=self.head)
         use_huge_pages()
         return model
 

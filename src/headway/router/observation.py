@@ -40,10 +40,12 @@ class Observation:
 
 
 class Observations:
-    """All observations of one request, by kind and name. Projections add theirs."""
+    """All observations of one request, by kind and name. Projections add theirs. `seconds` has (kind, time that its rules took), an entry for each
+    signal that was asked."""
 
     def __init__(self, found: Iterable[Observation] = ()) -> None:
         self._by_key: dict[tuple[str, str], Observation] = {}
+        self.seconds: list[tuple[str, float]] = []
         self.add(found)
 
     def add(self, found: Iterable[Observation]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headway.router.catalog.reasoning_families import REASONING_FAMILIES, TYPES
-from headway.router.upstream.reasoning import with_reasoning
+from headway.router.upstream.reasoning import parameters_of, reasoning_fields, with_reasoning
 
 BODY = {"model": "m", "reasoning_effort": "client", "chat_template_kwargs": {"own": 1}}
 
@@ -40,19 +40,27 @@ BODY = {"model": "m", "reasoning_effort": "client", "chat_template_kwargs": {"ow
     ],
 )
 def test_families_on_the_wire(family: str, transport: str | None, on: bool, effort: str | None, expected: dict[str, Any]) -> None:
-    found = with_reasoning(BODY, REASONING_FAMILIES[family], transport, on, None, effort, "low")
+    found = with_reasoning(BODY, reasoning_fields(REASONING_FAMILIES[family], transport, on, None, effort, "low"))
     assert found == {"model": "m", **expected}
     assert BODY["reasoning_effort"] == "client"  # the body itself is not changed
 
 
 def test_a_mode_is_taken_as_it_is_where_the_family_has_it() -> None:
     family = REASONING_FAMILIES["minimax-m3"]
-    assert with_reasoning({}, family, None, True, "adaptive", None, None) == {"chat_template_kwargs": {"thinking_mode": "adaptive"}}
+    assert with_reasoning({}, reasoning_fields(family, None, True, "adaptive", None, None)) == {"chat_template_kwargs": {"thinking_mode": "adaptive"}}
 
 
 def test_an_effort_of_the_defaults_that_the_family_lacks_gives_way_to_its_own() -> None:
-    found = with_reasoning({}, REASONING_FAMILIES["gpt-oss"], None, True, None, None, "xhigh")
+    found = with_reasoning({}, reasoning_fields(REASONING_FAMILIES["gpt-oss"], None, True, None, None, "xhigh"))
     assert found == {"chat_template_kwargs": {"reasoning_effort": "medium"}}
+
+
+@pytest.mark.parametrize(
+    ("family", "transport", "names"),
+    [("nemotron-super", None, ["enable_thinking", "reasoning_effort", "low_effort"]), ("gpt", "top_level_effort", ["reasoning_effort"])],
+)
+def test_fields_are_named_as_the_backend_gets_them(family: str, transport: str | None, names: list[str]) -> None:
+    assert parameters_of(reasoning_fields(REASONING_FAMILIES[family], transport, True, None, "low", None)) == names
 
 
 def test_the_table_is_coherent() -> None:

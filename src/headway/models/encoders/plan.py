@@ -20,10 +20,10 @@ from headway.models.encoders.encoder_config import EncoderConfig
 from headway.models.encoders.native_encoder import NativeEncoder
 from headway.models.encoders.registry import ENCODERS
 from headway.models.encoders.transformers_plan import plan_transformers_encoder
-from headway.models.fill import Progress, fill
+from headway.models.fill import Progress
+from headway.models.prepared.filling import fill_from_card
 from headway.models.weight_rules import PlacedWeight, WeightRule, place, spelled
 from headway.quantization.supported import check_quantization, check_types
-from headway.quantization.weight_reader import WeightReader
 
 
 class EncoderPlan(Protocol):
@@ -92,8 +92,7 @@ class NativeEncoderPlan:
                 f"batch invariance of {self.card.model_type}", param="batch_invariant", fix="Leave it out, or use another architecture."
             )
         encoder = NativeEncoder(self.config, dtype, kernels)
-        with WeightReader(self.card) as reader:
-            fill(encoder, self.card.tensors, self.weights, reader.read_into, progress, head=False)
+        fill_from_card(encoder, self.card, self.weights, progress, head=False)
         encoder.prepare()
         use_huge_pages()
         return encoder

@@ -10,6 +10,7 @@ from headway.router.deployments.runtimes import Runtimes
 from headway.router.embedding.memo import VectorMemo
 from headway.router.generation.background import Background
 from headway.router.listener.rate_limits import RateWindows
+from headway.router.listener.session_turns import LastModels
 from headway.router.metrics.registry import RouterMetrics
 from headway.router.protocols.responses.stores import ResponseStores
 from headway.router.spend.ledger import SpendLedger
@@ -34,6 +35,7 @@ class Services:
     metrics: RouterMetrics = field(default_factory=RouterMetrics)
     spend: SpendLedger = field(init=False)
     rate_windows: RateWindows = field(default_factory=RateWindows)
+    last_models: LastModels = field(default_factory=LastModels)
     responses: ResponseStores = field(default_factory=ResponseStores)
     runtimes: Runtimes = field(init=False)
     vectors: VectorMemo = field(default_factory=VectorMemo)

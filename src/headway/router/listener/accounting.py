@@ -9,6 +9,8 @@ from headway.router.generation.services import Services
 from headway.router.listener.front import Front
 from headway.router.listener.key_ring import Key
 from headway.router.listener.rate_limits import NOTHING
+from headway.router.listener.session_turns import count_turn, count_turn_cost
+from headway.router.listener.token_estimates import judge_estimates
 from headway.router.listener.usage import Usage, usage_of
 from headway.router.request.context import RequestContext
 
@@ -31,6 +33,7 @@ class Account:
         self._ended = False
         self.admitted = NOTHING
         self.context: RequestContext | None = None
+        self.estimated_prompt: int | None = None  # tokens, where a budget asked for an estimate
 
     @property
     def model(self) -> str:
@@ -61,6 +64,16 @@ class Account:
         self._outcome(path, time.perf_counter())
         if path in FROM_BACKENDS and usage is not None:
             self._used(self.model, usage)
+            self._turn(usage, path)
+
+    def _turn(self, usage: Usage, path: str) -> None:
+        context, metrics = self.context, self._services.metrics
+        if context is None:
+            return
+        count_turn(metrics, self._services.last_models, context, self.model, usage)
+        if (cost := self.cost(usage, path)) is not None:
+            count_turn_cost(metrics, context, self.model, cost.amount, cost.currency)
+        judge_estimates(metrics, context, usage, self.estimated_prompt)
 
     def _used(self, model: str, usage: Usage) -> None:
         metrics = self._services.metrics
@@ -94,8 +107,11 @@ class Account:
         metrics.count("llm_model_requests", self.model)
         if context.timings_ms:
             metrics.observe("llm_model_routing_latency_seconds", sum(context.timings_ms.values()) / 1000)
+        named, selection = context.view.model, context.selection
+        if self.model and named not in (self.model, selection and selection.lora):
+            metrics.count("llm_model_routing_modifications", named, self.model)
         if context.recipe is not None:
-            metrics.count("llm_entrypoint_requests", context.view.model)
+            metrics.count("llm_entrypoint_requests", named)
             metrics.count("llm_recipe_selections", context.recipe.name)
             if context.decision_name is not None:
                 metrics.count("llm_decision_match", context.recipe.name, context.decision_name)

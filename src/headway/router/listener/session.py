@@ -12,6 +12,11 @@ _READ_CHARACTERS = 4096
 _ANTHROPIC_PREFIX = "ant-md-"
 
 
+def names_session(headers: Mapping[str, str]) -> bool:
+    """Whether the client itself says which session this is."""
+    return bool(headers.get("x-session-id") or headers.get("x-claude-code-session-id"))
+
+
 def session_of(headers: Mapping[str, str], protocol: str, body: Mapping[str, Any], view: RequestView, request_id: str) -> str:
     """The first that there is: `x-session-id`; for Messages `x-claude-code-session-id` and `metadata.user_id`; a fingerprint of the user and the
     first turn, which stays the same while a conversation grows; one of its structure; one of the request. `body` is what the client sent."""

@@ -9,6 +9,7 @@ from typing import Any
 from headway.router.listener.answer_headers import RawHeaders, header_value
 from headway.router.observation import Observation
 from headway.router.request.context import RequestContext
+from headway.router.signals.conversation import in_tool_loop
 from headway.router.signals.table import SIGNAL_KINDS
 from headway.router.truth import Truth
 
@@ -27,6 +28,8 @@ def debug_headers(context: RequestContext) -> RawHeaders:
             matched.setdefault(header, []).append(observation.name)
     found += [(header, header_value(",".join(names[:_MOST_NAMES]))) for header, names in matched.items()]
     found += _selected(context)
+    if context.recipe is not None:
+        found.append((b"x-vsr-session-phase", b"tool_loop" if in_tool_loop(context.view) else b"user_turn"))
     if context.selection is not None and context.selection.use_reasoning is not None:
         found.append((b"x-vsr-selected-reasoning", b"on" if context.selection.use_reasoning else b"off"))
     return found

@@ -8,6 +8,9 @@ from typing import Literal
 REQUEST_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 SHARES = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
+PERCENTS = (-50, -30, -20, -10, -5, 0, 5, 10, 20, 30, 50, 100)
+TOKENS = (16, 64, 256, 1024, 4096, 16384, 65536, 262144)
+COSTS = (0.00001, 0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
 ANSWER_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
@@ -32,16 +35,33 @@ FAMILIES: tuple[Family, ...] = (
     Family("llm_entrypoint_requests", "counter", "Routed requests by the name that they asked for.", ("entrypoint",)),
     Family("llm_recipe_selections", "counter", "Routed requests by recipe.", ("recipe",)),
     Family("llm_routing_stage_duration_seconds", "histogram", "Time of one stage of routing.", ("stage",), STAGE_SECONDS),
+    Family(
+        "llm_model_routing_modifications", "counter", "Requests that another model answered than the name that they asked for; that of routing counts too.",
+        ("source_model", "target_model"),
+    ),
     Family("llm_model_routing_latency_seconds", "histogram", "Signals, decisions and selection of one request.", (), STAGE_SECONDS),
     Family("llm_model_prompt_tokens", "counter", "Prompt tokens as backends counted them.", ("model",)),
     Family("llm_model_completion_tokens", "counter", "Generated tokens as backends counted them.", ("model",)),
     Family("llm_model_tokens", "counter", "Prompt and generated tokens as backends counted them.", ("model",)),
     Family("llm_model_cost", "counter", "Cost of answers by the configured prices; of streams that were cut an estimate.", ("model", "currency")),
     Family("llm_translation_lossy", "counter", "Requests of which a translation to chat completions lost something, by protocol.", ("protocol",)),
+    Family("llm_session_model_transitions", "counter", "Turns of a session that another model answered than the turn before.", ("from_model", "to_model")),
+    Family("llm_session_turn_prompt_tokens", "histogram", "Prompt tokens of one turn of a session, as backends counted them.", ("model", "domain"), TOKENS),
+    Family("llm_session_turn_completion_tokens", "histogram", "Generated tokens of one turn of a session.", ("model", "domain"), TOKENS),
+    Family("llm_session_turn_cost", "histogram", "Cost of one turn of a session, where the model has a price.", ("model", "domain", "currency"), COSTS),
+    Family(
+        "vsr_token_estimation_error_pct", "histogram",
+        "Estimated prompt tokens less those that the backend counted, in percent of the latter, by what the estimate was made for: signal, requirements, budget.",
+        ("category",), PERCENTS,
+    ),
     Family("headway_key_tokens", "counter", "Prompt and generated tokens by the name of the API key; of streams that were cut an estimate.", ("key",)),
     Family("headway_key_spend", "counter", "Cost by the name of the API key.", ("key", "currency")),
     # signals and decisions
     Family("llm_signal_extraction", "counter", "Rules of signals that were evaluated.", ("signal_type",)),
+    Family(
+        "llm_signal_extraction_latency_seconds", "histogram", "Time of the rules of one type of signal, of those that ask models their waiting included.",
+        ("signal_type",), STAGE_SECONDS,
+    ),
     Family("llm_signal_match", "counter", "Rules of signals that matched.", ("signal_type", "signal_name")),
     Family("llm_routing_reason_codes", "counter", "Rules without an answer, or with content that was not read, by why.", ("reason",)),
     Family("llm_pii_violations", "counter", "Types of personal data that rules found and do not allow.", ("pii_type",)),
@@ -58,12 +78,19 @@ FAMILIES: tuple[Family, ...] = (
     Family("vsr_upstream_attempts", "counter", "Tries by backend and how they ended; one that broke after it began well is counted as both.", ("model", "backend", "outcome")),
     Family("vsr_upstream_ejections", "counter", "Backends that consecutive failures took out for a time.", ("model", "backend")),
     Family("llm_reasoning_decisions", "counter", "Requests whose decision set the reasoning of a model: on, off.", ("model", "reasoning")),
+    Family(
+        "llm_reasoning_template_usage", "counter", "Fields for reasoning that went into requests to backends, by the model's reasoning family.", ("family", "param")
+    ),
     Family("llm_reasoning_effort_usage", "counter", "Requests whose decision named an effort.", ("model", "effort")),
     # selection
     Family("llm_model_selection", "counter", "Models chosen by selection algorithms.", ("method", "model")),
     Family("llm_model_selection_fallback", "counter", "Choices that an algorithm could not make, by why.", ("method", "reason")),
     Family("llm_model_selection_duration_seconds", "histogram", "Time of one choice.", ("method",), STAGE_SECONDS),
     Family("llm_model_selection_score", "histogram", "Score of the model that was chosen.", ("method",), SHARES),
+    Family(
+        "llm_model_selection_confidence", "histogram", "Probability of the model that was chosen, of algorithms that have one: decision, router_dc.",
+        ("method",), SHARES,
+    ),
     Family("llm_looper_attempts", "counter", "Models asked by cascades, by how it ended: accepted, unsure, failed.", ("model", "outcome")),
     Family("vsr_upstream_healthy", "gauge", "1 unless active health checks found the backend unwell.", ("model", "backend")),
     # configuration
@@ -77,8 +104,18 @@ FAMILIES: tuple[Family, ...] = (
     Family("llm_cache_plugin_hits", "counter", "Answers that the response cache gave.", ("decision",)),
     Family("llm_cache_plugin_misses", "counter", "Lookups in the response cache that found nothing.", ("decision",)),
     Family("llm_cache_entries", "counter", "Answers that the response cache kept.", ("backend",)),
+    Family(
+        "llm_cache_operations", "counter", "Steps of the response cache: lookup_exact and lookup_semantic (hit, miss), store (success), any of them error.",
+        ("backend", "operation", "status"),
+    ),
+    Family("llm_response_cache_operation_duration_seconds", "histogram", "Time of one such step.", ("backend", "operation", "status"), STAGE_SECONDS),
     Family("headway_cache_held_entries", "gauge", "Entries of the response cache: with vectors of the model that answers now, of another one, or none.", ("vectors",)),
     Family("headway_cache_guard_rejections", "counter", "Similar entries that the guard did not let pass, by the difference it found.", ("difference",)),
+    Family("sr_request_params_blocked", "counter", "Fields of requests that request_params took out because they are blocked.", ("decision", "param")),
+    Family("sr_request_params_max_tokens_capped", "counter", "Requests whose own limit of tokens request_params brought down.", ("decision",)),
+    Family("sr_request_params_max_n_capped", "counter", "Requests whose n request_params brought down.", ("decision",)),
+    Family("sr_request_params_unknown_field_stripped", "counter", "Fields that are not OpenAI's and that request_params took out.", ("decision",)),
+    Family("vsr_tools_retrieval_duration_seconds", "histogram", "Time of finding the tools that fit one request.", ("strategy",), STAGE_SECONDS),
     Family("headway_pii_masked", "counter", "Values that masking replaced, by type.", ("decision", "entity")),
     Family("headway_response_guard", "counter", "Answers that a plugin judged: passed, flagged, unverified, unjudged.", ("plugin_type", "result")),
     Family("rag_retrieval_attempts", "counter", "Look-ups of documents: found, empty, failed.", ("decision", "result")),

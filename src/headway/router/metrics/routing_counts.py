@@ -15,6 +15,8 @@ def count_routing(metrics: RouterMetrics, recipe: str, observations: Observation
     """Names are those of the configuration, reasons and types of personal data come from fixed lists or models' cards."""
     for kind, rules in Counter([each.kind for each in observations]).items():
         metrics.count("llm_signal_extraction", kind, by=rules)
+    for kind, seconds in observations.seconds:
+        metrics.observe("llm_signal_extraction_latency_seconds", seconds, kind)
     for each in observations:
         if each.truth is Truth.TRUE:
             metrics.count("llm_signal_match", each.kind, each.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +36,9 @@ _WORDS_ALONE = ToolFilteringWeights(embed=0, lexical=0.6, tag=0.1, name=0.3, cat
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`weights` without likeness where nothing makes vectors."""
+    """`weights` without likeness where nothing makes vectors; `strategy` is the word for them: semantic, weighted, lexical."""
 
+    strategy: str
     adds: bool
     top_k: int
     threshold: float
@@ -85,10 +87,12 @@ class ToolSelection(Plugin):
         settings = self._settings
         if not tools or not query.strip():
             return () if settings.adds else tools
+        began = time.perf_counter()
         likeness = await self._likeness(context, query, tools)
         if likeness is None and self._embedder is not None and settings.weights.lexical == 0:
             return () if settings.adds or settings.empty_when_unsure else tools
         scores = self._scores(context, query, tools, likeness)
+        self._told(context, max(scores), time.perf_counter() - began)
         order = sorted(range(len(tools)), key=lambda at: (-scores[at], tools[at].name))
         pool = settings.filtering.candidate_pool_size
         fitting = [at for at in (order[:pool] if pool else order) if scores[at] >= settings.threshold and self._overlaps(query, tools[at])]
@@ -96,6 +100,14 @@ class ToolSelection(Plugin):
             return [tools[at] for at in fitting[: settings.top_k]]
         kept = list(dict.fromkeys([*fitting, *order[: settings.preserve]]))[: settings.top_k or None]
         return [tools[at] for at in kept] if kept or settings.empty_when_unsure else tools
+
+    def _told(self, context: RequestContext, best: float, seconds: float) -> None:
+        """Callers that may debug see the score of the tool that fits best."""
+        strategy = self._settings.strategy
+        context.generation.services.metrics.observe("vsr_tools_retrieval_duration_seconds", seconds, strategy)
+        if context.debug:
+            shown = {"strategy": strategy, "confidence": f"{best:.4f}", "latency-ms": f"{seconds * 1000:.3f}"}
+            context.response_headers.update((f"x-vsr-tools-{name}", value) for name, value in shown.items())
 
     def _scores(self, context: RequestContext, query: str, tools: Sequence[KnownTool], likeness: Sequence[float] | None) -> list[float]:
         asked, category = set(words(query)), _category(context, self._settings.filtering)
@@ -178,6 +190,7 @@ def _settings(
     shared = defaults.similarity_threshold if own is None else own
     usual = filtering.min_combined_score if filtering.enabled else _LIKENESS_THRESHOLD
     return Settings(
+        strategy="semantic" if weights is _LIKENESS_ALONE else "lexical" if weights is _WORDS_ALONE else "weighted",
         adds=adds,
         top_k=configuration.top_k if configuration.top_k is not None else defaults.top_k if adds else 0,
         threshold=usual if shared is None else shared,

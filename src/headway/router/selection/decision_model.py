@@ -35,7 +35,7 @@ class DecisionModel:
             return without_choice(candidates, answer.reason)
         given: Mapping[str, float] = answer.value["probabilities"]
         scores = {each.name: float(given[each.name]) for each in candidates}
-        return Ranking(by_score(candidates, scores), "chosen by a decision model", scores)
+        return Ranking(by_score(candidates, scores), "chosen by a decision model", scores, max(scores.values()))
 
     def deployments(self) -> frozenset[str]:
         return frozenset({self.deployment})

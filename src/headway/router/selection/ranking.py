@@ -13,11 +13,13 @@ from headway.router.selection.candidates import Candidate
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """`order` has the best candidate first. `fallback` is a bounded word: why the algorithm could not choose and `order` is another one's;
-    `failed` says that no model may answer. `scores` are by the candidates' names, comparable within one ranking."""
+    `failed` says that no model may answer. `scores` are by the candidates' names, comparable within one ranking. `confidence` is the probability of
+    the first one, None for algorithms that have no probabilities."""
 
     order: Sequence[Candidate]
     reason: str
     scores: Mapping[str, float] = field(default_factory=dict)
+    confidence: float | None = None
     fallback: str | None = None
     failed: bool = False
     status: str = "selected"

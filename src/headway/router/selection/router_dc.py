@@ -50,7 +50,7 @@ class RouterDC:
         chances = np.exp(values - values.max())
         chances /= chances.sum()
         scores = dict(zip(similarity, chances.tolist(), strict=True))
-        return Ranking(by_score(candidates, scores), "the description that is most like the request", scores)
+        return Ranking(by_score(candidates, scores), "the description that is most like the request", scores, max(scores.values()))
 
     async def similarities(self, context: RequestContext) -> dict[str, float] | str:
         """By candidate; a word when there are none."""

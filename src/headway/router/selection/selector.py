@@ -65,6 +65,8 @@ class DecisionSelector:
         score = selection.scores.get(selection.order[0]) if selection.order else None
         if score is not None:
             metrics.observe("llm_model_selection_score", score, method)
+        if ranking.confidence is not None and selection.model is not None:
+            metrics.observe("llm_model_selection_confidence", ranking.confidence, method)
 
 
 def _selection(ranking: Ranking, method: str) -> Selection:

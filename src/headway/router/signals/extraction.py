@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeGuard, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar, cast
 
 from headway.router.deployments.calls import Participant, Stages
 from headway.router.observation import Observation, Observations
@@ -26,6 +27,7 @@ _INLINE = 32_768  # characters of a request: longer ones would hold up others
 _GRACE = 0.25  # seconds: signals answer their own deadline; only what overruns it by this is cut off
 
 
+_Seconds: TypeAlias = list[tuple[str, float]]
 _Signal = TypeVar("_Signal", TextSignal, ModelSignal)
 
 
@@ -67,26 +69,29 @@ class SignalExtraction:
         observations = Observations()
         if self._texts:
             is_long = sum(map(len, view.all_texts)) > _INLINE
-            observations.add(await asyncio.to_thread(self._read, view) if is_long else self._read(view))
+            found = await asyncio.to_thread(self._read, view, observations.seconds) if is_long else self._read(view, observations.seconds)
+            observations.add(found)
         if self._asking:
-            for found in await self._ask(view, signal_deadline(deadline, self._limit)):
-                observations.add(found)
+            for answered in await self._ask(view, signal_deadline(deadline, self._limit), observations.seconds):
+                observations.add(answered)
         self._composers.apply(observations)
         return observations
 
-    def _read(self, view: RequestView) -> list[Observation]:
+    def _read(self, view: RequestView, seconds: _Seconds) -> list[Observation]:
         observations: list[Observation] = []
         for owing in self._texts:
+            began = time.perf_counter()
             try:
                 observations += owing.signal.observe(view)
             except Exception as error:
                 observations += _failed(owing, error)
+            seconds.append((owing.kind.type, time.perf_counter() - began))
         return observations
 
-    async def _ask(self, view: RequestView, deadline: Deadline) -> Sequence[Sequence[Observation]]:
+    async def _ask(self, view: RequestView, deadline: Deadline, seconds: _Seconds) -> Sequence[Sequence[Observation]]:
         stage = self._stages.open(deadline)
         joined = [(asking, stage.join()) for asking in self._asking]
-        return await asyncio.gather(*(_observed(asking, calls, view, deadline) for asking, calls in joined))
+        return await asyncio.gather(*(_observed(asking, calls, view, deadline, seconds) for asking, calls in joined))
 
 
 def compile_extraction(recipe: Recipe, stages: Stages) -> SignalExtraction:
@@ -98,7 +103,10 @@ def _asks(signal: TextSignal | ModelSignal) -> TypeGuard[ModelSignal]:
     return asyncio.iscoroutinefunction(signal.observe)
 
 
-async def _observed(asking: _Owing[ModelSignal], calls: Participant, view: RequestView, deadline: Deadline) -> Sequence[Observation]:
+async def _observed(
+    asking: _Owing[ModelSignal], calls: Participant, view: RequestView, deadline: Deadline, seconds: _Seconds
+) -> Sequence[Observation]:
+    began = time.perf_counter()
     try:
         async with asyncio.timeout(deadline.left + _GRACE):  # wait_for of Python 3.11 can lose a cancellation that comes with the result
             return await asking.signal.observe(view, calls)
@@ -108,6 +116,7 @@ async def _observed(asking: _Owing[ModelSignal], calls: Participant, view: Reque
         return _failed(asking, error)
     finally:
         calls.leave()
+        seconds.append((asking.kind.type, time.perf_counter() - began))
 
 
 def _failed(owing: _Owing[TextSignal] | _Owing[ModelSignal], error: Exception) -> Sequence[Observation]:

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
 from headway.router.config.document.algorithms import ConfidenceAlgorithm
 from headway.router.metrics.registry import RouterMetrics
 from headway.router.plugins.completion import replayed
@@ -14,6 +16,7 @@ from headway.router.request.context import RequestContext
 from headway.router.request.decoding import body_of
 from headway.router.request.reply import Reply
 from headway.router.selection.result import Selection
+from headway.router.upstream.cascade_receipt import CascadeReceipt
 from headway.router.upstream.errors import UpstreamError
 
 _THRESHOLDS: Mapping[str, float] = {"avg_logprob": -1.0, "margin": 0.5, "hybrid": 0.5}
@@ -40,11 +43,11 @@ async def cascade(
     threshold = _THRESHOLDS[settings.confidence_method] if settings.threshold is None else settings.threshold
     unsure: list[Answer] = []
     failure: Reply | UpstreamError | None = None
-    used: list[str] = []
+    receipt = CascadeReceipt()
     for at, selection in enumerate(order):
         last = at == len(order) - 1
         model = selection.model or ""
-        used.append(model)
+        call = receipt.begin(model)
         try:
             reply = await ask(selection, {} if last else _judged_fields(context))
         except UpstreamError as error:
@@ -56,24 +59,25 @@ async def cascade(
         if reply.status >= 400:
             metrics.count("llm_looper_attempts", model, "failed")
             if strict or reply.status in (400, 401, 403, 413, 422):  # the request's own fault: other models would say the same
-                return _told(context, selection, reply, used)
+                return _told(context, selection, reply, receipt)
             failure = reply
             continue
+        call.completed(_whole(reply))
         if last:
             metrics.count("llm_looper_attempts", model, "accepted")
-            return _told(context, selection, reply, used)
+            return _told(context, selection, reply, receipt)
         answer = Answer(selection, reply, confidence(body_of(reply), settings))
         context.side_usage.append((model, body_of(reply)))
         if answer.confidence is not None and answer.confidence >= threshold:
             metrics.count("llm_looper_attempts", model, "accepted")
             context.side_usage.pop()  # the client gets this one
-            return _told(context, selection, _for_client(context, reply), used)
+            return _told(context, selection, _for_client(context, reply), receipt)
         metrics.count("llm_looper_attempts", model, "unsure")
         unsure.append(answer)
     if unsure:
         best = max(unsure, key=lambda each: -math.inf if each.confidence is None else each.confidence)
         context.side_usage.remove((best.selection.model or "", body_of(best.reply)))
-        return _told(context, best.selection, _for_client(context, best.reply), used)
+        return _told(context, best.selection, _for_client(context, best.reply), receipt)
     if isinstance(failure, Reply):
         return failure
     assert failure is not None
@@ -124,15 +128,15 @@ def _for_client(context: RequestContext, reply: Reply) -> Reply:
     return replayed(body, context, "looper") if context.streams else replace(reply, body=body, raw=None)
 
 
-def _told(context: RequestContext, selection: Selection, reply: Reply, used: list[str]) -> Reply:
+def _whole(reply: Reply) -> Mapping[str, Any] | None:
+    """An answer in one piece, without a mark on the reply that somebody looked into it; None for a stream."""
+    if reply.raw is None:
+        return reply.body
+    found = orjson.loads(reply.raw)
+    return found if isinstance(found, Mapping) else None
+
+
+def _told(context: RequestContext, selection: Selection, reply: Reply, receipt: CascadeReceipt) -> Reply:
     context.selection = replace(selection, status="selected")
-    context.response_headers.update(
-        {
-            "x-vsr-looper-algorithm": "confidence",
-            "x-vsr-looper-model": selection.model or "",
-            "x-vsr-looper-models-used": ",".join(used),
-            "x-vsr-looper-iterations": str(len(used)),
-            "x-vsr-inference-call-count": str(len(used)),
-        }
-    )
+    context.response_headers.update(receipt.headers(selection.model or ""))
     return replace(reply, path="looper")

@@ -14,7 +14,7 @@ from headway.router.selection.result import Selection
 from headway.router.upstream.asking import Question
 from headway.router.upstream.backend import Backend
 from headway.router.upstream.formats.table import FORMATS
-from headway.router.upstream.reasoning import with_reasoning
+from headway.router.upstream.reasoning import parameters_of, reasoning_fields, with_reasoning
 from headway.router.upstream.targets import Target
 
 _FORWARDED = ("traceparent", "tracestate", "x-request-id")
@@ -52,7 +52,10 @@ def question_for(
             return orjson.dumps(sent)
         if family is not None:
             on, mode, effort = bool(selection.use_reasoning), selection.reasoning_mode, selection.reasoning_effort
-            sent = with_reasoning(sent, family, backend.reasoning, on, mode, effort, default_effort)
+            fields = reasoning_fields(family, backend.reasoning, on, mode, effort, default_effort)
+            for name in parameters_of(fields):
+                context.generation.services.metrics.count("llm_reasoning_template_usage", family.id, name)
+            sent = with_reasoning(sent, fields)
         if backend.format != "openai":
             sent = FORMATS[backend.format].request(sent, losses)
             context.response_headers["x-vsr-upstream-protocol"] = backend.format

@@ -13,26 +13,38 @@ _CLIENT_FIELDS = ("reasoning_effort", "reasoning", "thinking")
 _CHAT_TEMPLATE = "chat_template_kwargs"
 
 
-def with_reasoning(
-    body: dict[str, Any], family: ReasoningFamily, transport: str | None, on: bool | None, mode: str | None, effort: str | None, default: str | None
+def with_reasoning(body: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """`body` with these fields in the place of the caller's own effort; other arguments of its chat template stay. `body` is not changed."""
+    found = {key: value for key, value in body.items() if key not in _CLIENT_FIELDS}
+    given = body.get(_CHAT_TEMPLATE)
+    if _CHAT_TEMPLATE in fields and isinstance(given, Mapping):
+        fields = {**fields, _CHAT_TEMPLATE: {**given, **fields[_CHAT_TEMPLATE]}}
+    return found | fields
+
+
+def parameters_of(fields: Mapping[str, Any]) -> list[str]:
+    """The names of what is set, those inside the chat template's arguments by themselves."""
+    return [*fields.get(_CHAT_TEMPLATE, ()), *(name for name in fields if name != _CHAT_TEMPLATE)]
+
+
+def reasoning_fields(
+    family: ReasoningFamily, transport: str | None, on: bool | None, mode: str | None, effort: str | None, default: str | None
 ) -> dict[str, Any]:
-    """`body` with the reasoning that a modelRef asks for; the caller's own effort is removed. `body` is not changed.
+    """What a request for the reasoning that a modelRef asks for has in its body.
 
     `transport` is the backend's way (see Provider.reasoning), None for servers that render the chat template themselves. `on` False switches
     reasoning off where the family can be switched; a family that always reasons is left as it is. `default` is the effort of
     `providers.defaults`, which counts when the family has such a level.
     """
-    found = {key: value for key, value in body.items() if key not in _CLIENT_FIELDS}
     mode = _mode(family, mode or (None if on is None else "enabled" if on else "disabled"))
     if mode is None:
-        return found
+        return {}
     level = family.disabled if mode == "disabled" else next((each for each in (effort, default, family.default) if each in family.levels), None)
     if transport is None and family.type == "top_level_reasoning_effort":
         transport = "top_level_effort"
     if transport is not None:
-        return found | _TRANSPORTS[transport](mode, level)
-    given = body.get(_CHAT_TEMPLATE)
-    return found | {_CHAT_TEMPLATE: {**(given if isinstance(given, Mapping) else {}), **_template(family, mode, level)}}
+        return _TRANSPORTS[transport](mode, level)
+    return {_CHAT_TEMPLATE: _template(family, mode, level)}
 
 
 def _mode(family: ReasoningFamily, wanted: str | None) -> str | None:

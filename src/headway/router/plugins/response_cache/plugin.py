@@ -23,6 +23,7 @@ from headway.router.plugins.plugin import Plugin
 from headway.router.plugins.response_cache.controls import Controls, controls_of
 from headway.router.plugins.response_cache.fingerprint import Fingerprint, fingerprint
 from headway.router.plugins.response_cache.guard.guard import difference
+from headway.router.plugins.response_cache.operations import step
 from headway.router.plugins.response_cache.policy_identity import policy_identity
 from headway.router.plugins.response_cache.scope import scope_of
 from headway.router.plugins.response_cache.storable import Storable, judged
@@ -110,9 +111,9 @@ class ResponseCache(Plugin):
         return reply
 
     async def _found(self, context: RequestContext, asked: _Asked) -> tuple[Entry | None, float]:
-        print_, reads = asked.fingerprint, asked.controls.reads
+        reads = asked.controls.reads
         if self._policy.exact_first and reads:
-            entry = self._young(asked, await self._store.same(print_.partition, print_.exact, None))
+            entry = await self._same(context, asked, None)
             if entry is not None:
                 return entry, 1.0
         if self._policy.deployment is None:
@@ -121,10 +122,20 @@ class ResponseCache(Plugin):
         if not reads:
             return None, 0.0
         if not self._policy.exact_first:
-            entry = self._young(asked, await self._store.same(print_.partition, print_.exact, asked.representation))
+            entry = await self._same(context, asked, asked.representation)
             if entry is not None:
                 return entry, 1.0
-        return await self._similar(context, asked)
+        with step(context.generation.services.metrics, self._store.backend, "lookup_semantic") as looking:
+            entry, similarity = await self._similar(context, asked)
+            looking.found(entry)
+        return entry, similarity
+
+    async def _same(self, context: RequestContext, asked: _Asked, representation: str | None) -> Entry | None:
+        print_ = asked.fingerprint
+        with step(context.generation.services.metrics, self._store.backend, "lookup_exact") as looking:
+            entry = self._young(asked, await self._store.same(print_.partition, print_.exact, representation))
+            looking.found(entry)
+        return entry
 
     async def _similar(self, context: RequestContext, asked: _Asked) -> tuple[Entry | None, float]:
         if asked.vector is None:
@@ -205,7 +216,8 @@ class ResponseCache(Plugin):
             scope=self._policy.settings.scope,
             warnings=tuple(context.warnings),
         )
-        await self._store.keep(entry)
+        with step(context.generation.services.metrics, self._store.backend, "store"):
+            await self._store.keep(entry)
         context.generation.services.metrics.count("llm_cache_entries", self._store.backend)
         await self._count(context, asked.representation)
 

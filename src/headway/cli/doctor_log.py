@@ -1,0 +1,23 @@
+"""`headway doctor log FILE...`"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from headway.cli.doctor_answer import answer, language_option
+
+
+@click.command("log")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--context", type=click.Path(path_type=Path), help="What else is known: a YAML file, as `headway doctor collect` writes it.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@language_option
+def log_command(files: tuple[Path, ...], context: Path | None, as_json: bool, language: str | None) -> None:
+    """Read the log FILES (vLLM, Headway, llama.cpp, SGLang, TensorRT-LLM, torch, NCCL, Ray; also .gz) and say what went
+    wrong first. Needs no network and no GPU, and changes nothing."""
+    from headway.doctor.examine import examine
+
+    sys.exit(answer(examine(files, context), as_json, language))

@@ -1,0 +1,119 @@
+"""The context of a case: what is known beside the log. Every key is optional, unknown keys are ignored.
+
+Values are reached by path (`host.cgroup.cpu_max`, `host.gpus.0.name`), so that each can be quoted with the place it
+stands at. Secrets are masked when the file is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from headway.doctor.evidence.masking import MASK, mask
+from headway.doctor.finding import Quote
+from headway.errors import DoctorError
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BYTES_AT_MOST: Final = 32 << 20
+_QUOTE_CHARS: Final = 240
+_SECRET_KEYS: Final = ("key", "token", "secret", "password", "passwd", "authorization", "credential")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`tree`: the mapping of the file, masked."""
+
+    tree: Mapping[str, Any] = field(default_factory=dict)
+
+    def get(self, path: str) -> Any:
+        """The value at a dotted path, None when there is none. Numbers index lists."""
+        here: Any = self.tree
+        for step in path.split("."):
+            if isinstance(here, Mapping):
+                here = here.get(step)
+            elif isinstance(here, Sequence) and not isinstance(here, str) and step.lstrip("-").isdigit():
+                here = here[int(step)] if -len(here) <= int(step) < len(here) else None
+            else:
+                return None
+        return here
+
+    def has(self, path: str) -> bool:
+        return self.get(path) is not None
+
+    def text(self, path: str) -> str:
+        """A scalar as text, "" when absent or no scalar."""
+        value = self.get(path)
+        return "" if value is None or isinstance(value, (Mapping, list)) else str(value)
+
+    def number(self, path: str) -> float | None:
+        """A number, or None when absent or none. Booleans are none."""
+        value = self.get(path)
+        if isinstance(value, bool):
+            return None
+        if isinstance(value, (int, float)):
+            return float(value)
+        try:
+            return float(str(value)) if isinstance(value, str) else None
+        except ValueError:
+            return None
+
+    def items(self, path: str) -> list[Any]:
+        """A list, [] when absent or none."""
+        value = self.get(path)
+        return value if isinstance(value, list) else []
+
+    def members(self, path: str) -> Mapping[str, Any]:
+        """A mapping, {} when absent or none."""
+        value = self.get(path)
+        return value if isinstance(value, Mapping) else {}
+
+    def quote(self, path: str, text: str | None = None) -> Quote:
+        """The value at `path` (or `text` from inside it) as evidence."""
+        shown = str(self.get(path)) if text is None else text
+        shown = mask(shown)
+        return Quote(f"context:{path}", None, shown if len(shown) <= _QUOTE_CHARS else shown[:_QUOTE_CHARS] + "…")
+
+
+def read_context(path: Path) -> Context:
+    """Raises DoctorError (`context_unreadable`) when it is no readable YAML mapping."""
+    try:
+        if path.stat().st_size > _BYTES_AT_MOST:
+            raise DoctorError(
+                f"the context {path} has {path.stat().st_size} bytes, at most {_BYTES_AT_MOST} are read", reason="context_unreadable"
+            )
+        tree = yaml.load(path.read_bytes(), Loader=_LOADER)
+    except (OSError, yaml.YAMLError, RecursionError, ValueError) as error:
+        raise DoctorError(
+            f"the context {path} cannot be read: {error}", reason="context_unreadable", fix="Give a YAML mapping, as `headway doctor collect` writes it."
+        ) from error
+    if tree is None:
+        tree = {}
+    if not isinstance(tree, dict):
+        raise DoctorError(
+            f"the context {path} must be a mapping, found {type(tree).__name__}",
+            reason="context_unreadable",
+            fix="Give a YAML mapping, as `headway doctor collect` writes it.",
+        )
+    return Context(masked(tree))
+
+
+def masked(value: Any, key: str = "") -> Any:
+    """A copy with text keys and without secrets."""
+    if isinstance(value, Mapping):
+        return {str(name): masked(member, str(name)) for name, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [masked(member, key) for member in value]
+    if isinstance(value, str):
+        if value and _names_a_secret(key):
+            return MASK
+        return mask(value)
+    return value if isinstance(value, (int, float, bool, type(None))) else str(value)
+
+
+def _names_a_secret(key: str) -> bool:
+    words = key.lower().replace("-", "_").split("_")
+    return any(word in _SECRET_KEYS for word in words) and not {"max", "tokenizer", "tokens"} & set(words)

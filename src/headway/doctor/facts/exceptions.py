@@ -1,0 +1,62 @@
+"""Exceptions in a log: which came first in each process, and which only say that something else failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from headway.doctor.evidence.log.line import Hit
+from headway.doctor.evidence.log.log import Log
+from headway.doctor.evidence.sight import sight
+
+EXCEPTION: Final = sight(
+    "Error", "Exception", "Interrupt", "SystemExit", pattern=r"^(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit))(?:\([\w.]+\))?(?:: (?P<message>.*))?$"
+)
+UMBRELLA: Final = sight(
+    "Engine core initialization failed",
+    "WorkerProc initialization failed",
+    "EngineDeadError",
+    "EngineCore encountered a fatal error",
+    "EngineCore failed to start",
+    "RayTaskError",
+    "ActorDiedError",
+    "Failed core proc",
+    "Engine process failed to start",
+    "leaked semaphore",
+    "leaked shared_memory",
+)
+FAILED_PROCESSES: Final = sight("Failed core proc", pattern=r"Failed core proc\(s\): (?P<codes>\{[^}]*\})")
+SIGHTS: Final = (EXCEPTION, UMBRELLA, FAILED_PROCESSES)
+
+
+@dataclass(frozen=True, slots=True)
+class Exceptions:
+    """`first`: the first exceptions in time that are no umbrellas, one per process. `umbrellas`: lines that only point
+    elsewhere. `codes`: process name -> exit code of `Failed core proc(s)`; a negative code is a signal."""
+
+    first: tuple[Hit, ...]
+    umbrellas: tuple[Hit, ...]
+    codes: dict[str, int]
+
+
+def exceptions_of(log: Log) -> Exceptions:
+    umbrellas = log.hits(UMBRELLA)
+    pointing = {(hit.line.source, hit.line.number) for hit in umbrellas}
+    first: dict[str, Hit] = {}
+    for hit in log.hits(EXCEPTION):
+        if (hit.line.source, hit.line.number) not in pointing:
+            first.setdefault(hit.line.process, hit)
+    codes: dict[str, int] = {}
+    for hit in log.hits(FAILED_PROCESSES):
+        codes |= _codes(hit["codes"])
+    return Exceptions(tuple(first.values()), umbrellas, codes)
+
+
+def _codes(text: str) -> dict[str, int]:
+    """`{'EngineCore_0': -9}` as a dict."""
+    codes: dict[str, int] = {}
+    for pair in text.strip("{}").split(","):
+        name, _, code = pair.rpartition(":")
+        if name and code.strip().lstrip("-").isdigit():
+            codes[name.strip(" '\"")] = int(code)
+    return codes

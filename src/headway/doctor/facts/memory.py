@@ -1,0 +1,94 @@
+"""Memory as the log and the context state it, in GiB."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from headway.doctor.evidence.context import Context
+from headway.doctor.evidence.log.line import Hit
+from headway.doctor.evidence.log.log import Log
+from headway.doctor.evidence.sight import Sight, sight
+from headway.doctor.facts.fact import Fact
+from headway.doctor.facts.launch import Launch
+
+_GIB: Final = {"kib": 2**-20, "mib": 2**-10, "gib": 1.0, "tib": 2**10, "kb": 1e3 / 2**30, "mb": 1e6 / 2**30, "gb": 1e9 / 2**30, "b": 2**-30, "bytes": 2**-30}
+SIZE: Final = r"-?\d[\d,]*(?:\.\d+)? ?(?:[KMGT]i?B|bytes|B)"
+
+WEIGHTS: Final = sight("Model loading took", pattern=rf"Model loading took (?P<size>{SIZE})")
+KV_AVAILABLE: Final = sight("Available KV cache memory", pattern=rf"Available KV cache memory: (?P<size>{SIZE})")
+KV_TOKENS: Final = sight("KV cache size:", pattern=r"(?P<device>GPU|CPU)? ?KV cache size: (?P<tokens>[\d,]+) tokens")
+CONCURRENCY: Final = sight("Maximum concurrency", pattern=r"Maximum concurrency for (?P<length>[\d,]+) tokens per request: (?P<times>[\d.]+)x")
+OUT_OF_MEMORY: Final = sight(
+    "OutOfMemoryError",
+    "CUDA out of memory",
+    "HIP out of memory",
+    pattern=r"(?:OutOfMemoryError|(?:CUDA|HIP) out of memory)"
+    rf"(?:.*?Tried to allocate (?P<asked>{SIZE}))?"
+    rf"(?:.*?GPU (?P<gpu>\d+) has a total capacity of (?P<total>{SIZE}) of which (?P<free>{SIZE}) is free)?"
+    rf"(?:.*?(?:this process has|[Pp]rocess \d+ has) (?P<own>{SIZE}) memory in use)?"
+    rf"(?:.*?Of the allocated memory (?P<allocated>{SIZE}) is allocated by PyTorch)?"
+    rf"(?:.*?(?P<reserved>{SIZE}) is reserved by PyTorch but unallocated)?",
+)
+SIGHTS: Final[tuple[Sight, ...]] = (WEIGHTS, KV_AVAILABLE, KV_TOKENS, CONCURRENCY, OUT_OF_MEMORY)
+
+
+def gib(text: str) -> float:
+    """`20.17 GiB`, `512 MiB`, `-1.2 GiB` as GiB. Raises ValueError on anything else."""
+    found = re.fullmatch(r"\s*(-?\d[\d,]*(?:\.\d+)?) ?([A-Za-z]+)\s*", text)
+    if found is None or found[2].lower() not in _GIB:
+        raise ValueError(f"not a size: {text!r}")
+    return float(found[1].replace(",", "")) * _GIB[found[2].lower()]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFacts:
+    """GiB. `per_worker`: process -> its `Available KV cache memory`. `utilization`: the cap as given, None if not."""
+
+    total: Fact[float] | None
+    utilization: Fact[float] | None
+    weights: Fact[float] | None
+    kv_available: Fact[float] | None
+    per_worker: tuple[tuple[str, Fact[float]], ...]
+    kv_tokens: Fact[int] | None
+    concurrency: Fact[float] | None
+
+
+def memory_of(log: Log, context: Context, launch: Launch) -> MemoryFacts:
+    available = log.hits(KV_AVAILABLE)
+    tokens, times = log.last(KV_TOKENS), log.last(CONCURRENCY)
+    utilization = launch.fact("gpu_memory_utilization")
+    return MemoryFacts(
+        total=_total(log, context),
+        utilization=Fact(float(utilization.value), utilization.quote) if utilization and _is_number(utilization.value) else None,
+        weights=_size(log.last(WEIGHTS)) or _from_context(context, "model.weights_gib"),
+        kv_available=_size(available[-1]) if available else None,
+        per_worker=tuple((hit.line.process, Fact(gib(hit["size"]), hit.quote())) for hit in available),
+        kv_tokens=Fact(int(tokens.number("tokens")), tokens.quote()) if tokens else None,
+        concurrency=Fact(times.number("times"), times.quote()) if times else None,
+    )
+
+
+def _size(hit: Hit | None) -> Fact[float] | None:
+    return Fact(gib(hit["size"]), hit.quote()) if hit else None
+
+
+def _total(log: Log, context: Context) -> Fact[float] | None:
+    for hit in log.hits(OUT_OF_MEMORY):
+        if hit["total"]:
+            return Fact(gib(hit["total"]), hit.quote())
+    return _from_context(context, "host.gpus.0.memory_gib")
+
+
+def _from_context(context: Context, path: str) -> Fact[float] | None:
+    value = context.number(path)
+    return None if value is None else Fact(value, context.quote(path))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""A report for programs and for people."""

@@ -1,0 +1,1 @@
+"""The catalogue: one room per category, a few rules per file."""

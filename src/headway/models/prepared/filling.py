@@ -1,0 +1,122 @@
+"""Filling a model from its prepared weights where they are kept, else from the checkpoint, keeping what was prepared."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from headway.artifacts.card import ModelCard
+from headway.errors import ArtifactError
+from headway.models.fill import Fillable, Progress, Stack, fill_stacks, read_stack, stacks_of
+from headway.models.prepared.file_layout import layout
+from headway.models.prepared.folder import make_room, mark_used, path_of, prepared_folder, preparing
+from headway.models.prepared.growing_file import GrowingFile
+from headway.models.prepared.identity import preparation_key, worth_keeping
+from headway.models.prepared.mapped_file import MappedStacks, mapped_stacks
+from headway.models.prepared.switch import most_bytes
+from headway.models.weight_rules import PlacedWeight
+from headway.quantization.weight_reader import WeightReader
+
+_log = logging.getLogger(__name__)
+
+
+def fill_from_card(model: Fillable, card: ModelCard, weights: Sequence[PlacedWeight], progress: Progress, *, head: bool = True) -> None:
+    """`fill` from the files of `card`. Whatever is wrong with the cache costs time, never the model. Raises ConfigError for a
+    switch that cannot be read, and what `WeightReader` raises."""
+    stacks = stacks_of(model, weights)
+    key = _key(model, card, stacks) if most_bytes() and worth_keeping(stacks, card.tensors) else None
+    if key is not None and (mapped := _mapped(path_of(key), stacks)) is not None:
+        fill_stacks(model, card.tensors, stacks, mapped, progress, head=head)
+        mapped.let_go()
+        return
+    with _keeping(key, stacks) as kept, WeightReader(card) as reader:
+
+        def read(stack: Stack) -> torch.Tensor:
+            tensor = read_stack(stack, reader.read_into, card.tensors, model.config)
+            kept.add(stack, tensor)
+            return tensor
+
+        fill_stacks(model, card.tensors, stacks, read, progress, head=head)
+
+
+def _key(model: Fillable, card: ModelCard, stacks: Sequence[Stack]) -> str | None:
+    try:
+        return preparation_key(stacks, card.tensors, model.config, prepared_folder() / "digests")
+    except OSError as error:
+        _log.warning("weights of %s are prepared anew: %s", card.reference, error)
+        return None
+
+
+def _mapped(path: Path, stacks: Sequence[Stack]) -> MappedStacks | None:
+    """None when there is no such file, or none that can be used; a damaged one is made again."""
+    try:
+        found = mapped_stacks(path, stacks)
+    except FileNotFoundError:
+        return None
+    except (ArtifactError, OSError, ValueError) as error:
+        _log.warning("prepared weights cannot be used and are made again: %s", error)
+        return None
+    mark_used(path)
+    _log.info("Using prepared weights %s", path)
+    return found
+
+
+@contextlib.contextmanager
+def _keeping(key: str | None, stacks: Sequence[Stack]) -> Iterator[_Kept]:
+    """Where what is read is kept. A load that fails leaves nothing behind."""
+    with contextlib.ExitStack() as held:
+        kept = _Kept()
+        if key is not None:
+            try:
+                kept.file = _begun(key, stacks, held)
+            except OSError as error:
+                _log.warning("prepared weights are not kept: %s", error)
+        try:
+            yield kept
+        except BaseException:
+            kept.abandon()
+            raise
+        kept.finish()
+
+
+def _begun(key: str, stacks: Sequence[Stack], held: contextlib.ExitStack) -> GrowingFile | None:
+    path = path_of(key)
+    if not held.enter_context(preparing(path)):
+        _log.info("another process is preparing the same weights; this one keeps nothing")
+        return None
+    return GrowingFile(path, stacks, key) if make_room(path.parent, layout(stacks, {}).size, most_bytes()) else None
+
+
+class _Kept:
+    """A file that grows until something goes wrong with it."""
+
+    def __init__(self) -> None:
+        self.file: GrowingFile | None = None
+
+    def add(self, stack: Stack, tensor: torch.Tensor) -> None:
+        if self.file is not None:
+            try:
+                self.file.add(stack, tensor)
+            except OSError as error:
+                self._failed(error)
+
+    def finish(self) -> None:
+        if self.file is not None:
+            try:
+                self.file.finish()
+            except OSError as error:
+                self._failed(error)
+
+    def abandon(self) -> None:
+        if self.file is not None:
+            with contextlib.suppress(OSError):
+                self.file.abandon()
+            self.file = None
+
+    def _failed(self, error: OSError) -> None:
+        _log.warning("prepared weights are not kept: %s", error)
+        self.abandon()

@@ -1,0 +1,56 @@
+"""Which weights a file of prepared weights holds: the name that it is found by, and whether there is anything to prepare."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from headway import __version__
+from headway.artifacts.card import TensorInfo
+from headway.artifacts.remembered_digests import remembered_sha256
+from headway.models.fill import Stack
+from headway.models.sized_config import SizedConfig
+from headway.quantization.dense import DENSE_DTYPES
+
+PREPARATION: Final = 1
+"""Raise it with every change of unpacking, transforms or layout that changes numbers."""
+
+SMALLEST_BYTES: Final = 16 << 20
+"""Below that, preparing takes less time than opening one more file."""
+
+
+def worth_keeping(stacks: Sequence[Stack], tensors: Mapping[str, TensorInfo]) -> bool:
+    """Whether most of the weights differ from what the checkpoint stores. Where they do not, the checkpoint itself is mapped."""
+    changed = same = 0
+    for stack in stacks:
+        for part in stack.parts:
+            stored = part.stored(tensors)
+            if DENSE_DTYPES.get(stored.dtype) is stack.dtype:
+                same += stored.elements
+            else:
+                changed += stored.elements * stack.dtype.itemsize
+    return changed >= SMALLEST_BYTES and changed > same
+
+
+def preparation_key(stacks: Sequence[Stack], tensors: Mapping[str, TensorInfo], config: SizedConfig, notes: Path) -> str:
+    """64 hex digits that follow from the bytes of the weight files, from what is made of each tensor of them, and from the
+    version that makes it. `notes` remembers digests of files. Raises OSError when a weight file cannot be read."""
+    files: dict[Path, int] = {}
+    recipe = []
+    for stack in stacks:
+        parts = []
+        for part in stack.parts:
+            stored = part.stored(tensors)
+            number = files.setdefault(stored.file, len(files))
+            parts.append([number, stored.offset, stored.dtype, stored.shape, part.rule.transform])
+        recipe.append([stack.module, stack.kind, str(stack.dtype), stack.shape, parts])
+    identity = {
+        "version": [__version__, PREPARATION],
+        "files": [remembered_sha256(file, notes) for file in files],
+        "heads": [config.num_heads, config.num_kv_heads, config.head_dim],  # transforms ask for them
+        "stacks": recipe,
+    }
+    return hashlib.sha256(json.dumps(identity, separators=(",", ":")).encode()).hexdigest()
