@@ -13,7 +13,7 @@ import yaml
 
 from headway.cli.main import headway
 from headway.cli.serve_config import serve_config
-from headway.server.environment import KNOWN
+from headway.flags.environment import KNOWN
 from tests.examples.prometheus_programs import promtool
 
 FOLDER = Path(__file__).parents[2] / "examples" / "compose"

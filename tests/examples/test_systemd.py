@@ -12,8 +12,8 @@ import pytest
 
 from headway.cli.main import headway
 from headway.cli.serve_config import serve_config
+from headway.flags.environment import unknown_variables
 from headway.http.shutdown import _LAST_WORDS_SECONDS
-from headway.server.environment import unknown_variables
 from headway.server.run import _ENGINE_STOP_SECONDS
 
 UNIT = Path(__file__).parents[2] / "examples" / "systemd" / "headway.service"

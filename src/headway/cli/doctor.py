@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
+from headway.cli.doctor_answer import json_option, language_option
 from headway.cli.lazy_group import LazyGroup
 
 _COMMANDS = {
     "log": ("headway.cli.doctor_log:log_command", "Read logs and say what went wrong first."),
+    "serve": ("headway.cli.doctor_serve:serve_command", "Look at a server that runs: why is it slow, full or silent?"),
+    "net": ("headway.cli.doctor_net:net_command", "Is HOST:PORT reachable from here, and what speaks there?"),
+    "config": ("headway.cli.doctor_config:config_command", "Read a launch command, Compose file, manifest or router configuration."),
+    "collect": ("headway.cli.doctor_collect:collect_command", "Write down what is known here, for `doctor log --context`."),
 }
 
 
-@click.group("doctor", cls=LazyGroup, table=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
-def doctor_group() -> None:
+@click.group("doctor", cls=LazyGroup, table=_COMMANDS, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@json_option
+@language_option
+@click.pass_context
+def doctor_group(ctx: click.Context, as_json: bool, language: str | None) -> None:
     """Find out why something is slow, out of memory or silent: the cause, the evidence, the remedy, the check.
+
+    Without a command: look at the servers that run here and say what is wrong, or that nothing is. Nothing is changed.
 
     Exit status: 0 healthy, 1 findings, 2 could not tell.
     """
+    if ctx.invoked_subcommand is not None:
+        return
+    from headway.cli.doctor_machine import answer_machine
+
+    sys.exit(answer_machine(as_json, language))

@@ -23,6 +23,10 @@ def language_option(command: C) -> C:
     return click.option("--lang", "language", type=click.Choice(["en", "zh"]), help="Language of the report (default: the system's).")(command)
 
 
+def json_option(command: C) -> C:
+    return click.option("--json", "as_json", is_flag=True, help="One JSON object.")(command)
+
+
 def spoken(language: str | None) -> Language:
     """The language asked for, else that of the system's locale."""
     if language is None:
@@ -43,6 +47,10 @@ def answer(report: Report, as_json: bool, language: str | None) -> int:
         from headway.doctor.report.on_screen import show
 
         show(report, Console(), spoken(language))
+    return exit_status(report)
+
+
+def exit_status(report: Report) -> int:
     if any(finding.is_answer for finding in report.findings):
         return FINDINGS
     return COULD_NOT_TELL if report.abstained else HEALTHY

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from headway.cli.doctor_answer import answer, language_option
+from headway.cli.doctor_answer import answer, json_option, language_option
 
 
 @click.command("log")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--context", type=click.Path(path_type=Path), help="What else is known: a YAML file, as `headway doctor collect` writes it.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@json_option
 @language_option
 def log_command(files: tuple[Path, ...], context: Path | None, as_json: bool, language: str | None) -> None:
     """Read the log FILES (vLLM, Headway, llama.cpp, SGLang, TensorRT-LLM, torch, NCCL, Ray; also .gz) and say what went

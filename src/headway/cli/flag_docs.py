@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from headway.cli.flag_help import effect, shown_default, shown_name, shown_span, spellings
 from headway.cli.serve_config import ALL_FLAGS
 from headway.engine.flags_old import OLD_SPELLINGS
+from headway.flags.environment import KNOWN
 from headway.flags.flag import Flag
 from headway.runtime.environment import OF_THE_ROUTER, READ, REMOVED
 from headway.runtime.flags import SRUN_FLAGS
-from headway.server.environment import KNOWN
 
 _HEAD = """# Flags of `headway serve`
 

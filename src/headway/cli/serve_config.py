@@ -15,9 +15,9 @@ from headway.cli.parse import Parsed, Warn, parse_words, values_from_file
 from headway.engine.config import SPANS, EngineConfig
 from headway.engine.flags import ENGINE_FLAGS
 from headway.errors import ConfigError
+from headway.flags.environment import idle_variables, is_on, unknown_variables
 from headway.flags.flag import Flag
 from headway.flags.span import Span
-from headway.server.environment import idle_variables, is_on, unknown_variables
 from headway.server.flags import SECONDS, SERVER_FLAGS
 from headway.server.settings import ServerSettings
 

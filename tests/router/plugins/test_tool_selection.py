@@ -122,3 +122,22 @@ def test_the_strategy_says_what_ranks(tmp_path: Path) -> None:
         filtering = {**by_words, "enabled": enabled}
         found = names(tmp_path, "weather rain tomorrow", mine, mode="filter", relevance_threshold=0.6, strategy=strategy, advanced_filtering=filtering)
         assert found == [kept], (strategy, enabled)
+
+
+@pytest.mark.parametrize(
+    ("settings", "configuration", "strategy"),
+    [(EMBEDDING, {}, "semantic"), ({"model_catalog": {}}, {}, "lexical"), (EMBEDDING, {"strategy": "weighted"}, "weighted")],
+)
+def test_how_tools_were_found_is_counted_and_told_to_who_may_debug(tmp_path: Path, settings: Any, configuration: Any, strategy: str) -> None:
+    async def work() -> None:
+        plugin = ("tool_selection", {"enabled": True, "tools_db_path": database(tmp_path), **configuration})
+        rig = Rig(tmp_path, plugin, settings=settings, models=ScriptedCalls(vectors=vectors))
+        told = (await rig.ask("what is the weather", debug=True)).context.response_headers
+        assert told["x-vsr-tools-strategy"] == strategy
+        assert 0 < float(told["x-vsr-tools-confidence"]) <= 1.0001
+        assert float(told["x-vsr-tools-latency-ms"]) >= 0
+        quiet = (await rig.ask("what is the weather")).context.response_headers
+        assert not [name for name in quiet if name.startswith("x-vsr-tools")]
+        assert rig.services.metrics.value("vsr_tools_retrieval_duration_seconds", strategy) == 2
+
+    run(work)

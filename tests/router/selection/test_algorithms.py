@@ -142,6 +142,7 @@ def test_router_dc_takes_the_description_that_is_most_alike() -> None:
     assert found.model == "b"
     assert found.scores["b"] == pytest.approx(1 / (1 + math.exp((0.6 - 0.8) / 0.5)), abs=1e-6)
     assert chooser.selector.deployments() == {"e"}
+    assert f'llm_model_selection_confidence_sum{{method="router_dc"}} {found.scores["b"]}' in chooser.services.metrics.text().decode()
     select(chooser, "a sonnet")
     assert chooser.calls.asked[-1] == ("e", ["a sonnet"])  # descriptions are embedded once
     assert chooser.calls.left == 2
@@ -185,6 +186,7 @@ def test_a_decision_model_is_asked_one_choice_and_its_probabilities_are_the_scor
     chooser = Chooser(AB, ASK, ScriptedCalls(answer=answer), modelCards=CARDS)
     found = select(chooser, "write")
     assert (found.model, found.scores, found.method) == ("b", {"a": 0.2, "b": 0.8}, "decision")
+    assert 'llm_model_selection_confidence_sum{method="decision"} 0.8' in chooser.services.metrics.text().decode()
     deployment, question, state, timeout = chooser.calls.asked[0]
     assert (deployment, state, timeout) == ("judge", "write", 0.5)
     assert question["choices"] == [{"key": "a", "description": "for code"}, {"key": "b", "description": "writes poems"}]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headway.router.listener.usage import Usage
 from headway.router.spend.ledger import FILE_NAME, SpendLedger, read_spend
-from headway.router.spend.period import Per, period_start, seconds_left
+from headway.router.spend.period import Per, period_end, period_start
 from headway.router.spend.summary import summed
 
 DAY = date(2026, 11, 30)
@@ -69,10 +69,10 @@ def test_each_day_is_in_its_period_and_the_period_ends_in_the_future(day: date, 
     assert start <= day
     assert period_start(per, start) == start
     now = datetime(day.year, day.month, day.day, 13, tzinfo=UTC)
-    left = seconds_left(per, now)
-    assert left is not None
-    end = datetime.fromtimestamp(now.timestamp() + left, UTC)
+    end = period_end(per, now)
+    assert end is not None
     assert end > now
+    assert (end.hour, end.minute, end.tzinfo) == (0, 0, UTC)
     assert period_start(per, end.date()) == end.date() > start
 
 

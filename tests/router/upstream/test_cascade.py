@@ -14,7 +14,16 @@ from headway.router.upstream.cascading import confidence
 from headway.router.upstream.errors import UpstreamError, UpstreamTimeoutError
 from tests.router.upstream.harness import Sender, free_port, model, run
 from tests.router.upstream.routed import routed_document, send
-from tests.router.upstream.scripted_backend import DONE, WHOLE, ScriptedBackend, answers, chunk, never, streams
+from tests.router.upstream.scripted_backend import (
+    DONE,
+    WHOLE,
+    ScriptedBackend,
+    answers,
+    chunk,
+    hangs_up,
+    never,
+    streams,
+)
 
 
 def said(text: str, *logprobs: tuple[float, float]) -> dict[str, Any]:
@@ -79,6 +88,12 @@ def test_an_unsure_answer_is_given_up_for_the_next_model_and_still_paid() -> Non
     assert context.response_headers["x-vsr-looper-iterations"] == "2"
     assert context.response_headers["x-vsr-inference-call-count"] == "2"
     assert [(name, answer["usage"]["total_tokens"]) for name, answer in context.side_usage] == [("small", 7)]
+    told = context.response_headers
+    assert [told[f"x-vsr-looper-{name}-tokens"] for name in ("prompt", "completion", "total")] == ["6", "8", "14"]
+    assert float(told["x-vsr-looper-latency-ms"]) > 0
+    usage = {"prompt_tokens": 3, "cached_input_tokens": 0, "cache_write_tokens": 0, "completion_tokens": 4}
+    calls = [{"model": name, "role": "subject", "stage": "cascade", "status": "completed", "usage": usage} for name in ("small", "large")]
+    assert json.loads(told["x-vsr-model-usage"]) == {"version": 1, "complete": True, "calls": calls}
 
 
 def test_the_threshold_is_the_configured_one() -> None:
@@ -139,3 +154,18 @@ def test_no_answer_at_all_is_an_error() -> None:
         await sender.close()
 
     run(work)
+
+
+@pytest.mark.parametrize("first", [answers({"error": {"message": "no"}}, 500), hangs_up])
+def test_what_a_model_used_that_failed_is_not_known(first: Any) -> None:
+    told = run_cascade(first, answers())[1].response_headers
+    receipt = json.loads(told["x-vsr-model-usage"])
+    assert (receipt["complete"], [call["status"] for call in receipt["calls"]]) == (False, ["failed", "completed"])
+    assert "x-vsr-looper-total-tokens" not in told
+
+
+def test_what_a_stream_uses_is_not_known_when_its_headers_go_out() -> None:
+    told = run_cascade(answers(UNSURE), streams(chunk("a"), chunk("", "stop"), DONE), stream=True)[1].response_headers
+    receipt = json.loads(told["x-vsr-model-usage"])
+    assert (receipt["complete"], receipt["calls"][1]["usage"]) == (False, None)
+    assert "x-vsr-looper-total-tokens" not in told

@@ -29,6 +29,7 @@ def test_the_next_candidate_answers_where_the_policy_says_so() -> None:
             if good.asked:
                 assert good.asked[0].body["model"] == "b"
                 assert good.asked[0].body["chat_template_kwargs"] == {"enable_thinking": True}  # the words of its own modelRef
+                assert sender.services.metrics.value("llm_reasoning_template_usage", "qwen3", "enable_thinking") == 1
             return reply.status, context.selection.model, context.response_headers.get("x-vsr-fallback-attempts"), context.attempts
 
     assert run(lambda: work({"enabled": True})) == (200, "b", "2", ["a/b0: status_500", "b/b0: ok"])

@@ -24,15 +24,16 @@ SMALLEST_BYTES: Final = 16 << 20
 
 def worth_keeping(stacks: Sequence[Stack], tensors: Mapping[str, TensorInfo]) -> bool:
     """Whether most of the weights differ from what the checkpoint stores. Where they do not, the checkpoint itself is mapped."""
-    changed = same = 0
+    changed = same = nbytes = 0
     for stack in stacks:
         for part in stack.parts:
             stored = part.stored(tensors)
             if DENSE_DTYPES.get(stored.dtype) is stack.dtype:
                 same += stored.elements
             else:
-                changed += stored.elements * stack.dtype.itemsize
-    return changed >= SMALLEST_BYTES and changed > same
+                changed += stored.elements
+                nbytes += stored.elements * stack.dtype.itemsize
+    return nbytes >= SMALLEST_BYTES and changed > same
 
 
 def preparation_key(stacks: Sequence[Stack], tensors: Mapping[str, TensorInfo], config: SizedConfig, notes: Path) -> str:

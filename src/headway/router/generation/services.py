@@ -14,6 +14,7 @@ from headway.router.listener.session_turns import LastModels
 from headway.router.metrics.registry import RouterMetrics
 from headway.router.protocols.responses.stores import ResponseStores
 from headway.router.spend.ledger import SpendLedger
+from headway.router.spend.reservations import Reservations
 from headway.router.stores.replays.opened import OpenReplays
 from headway.router.stores.response_cache.opened import ResponseCaches
 from headway.router.stores.vectors.opened import OpenVectorStores
@@ -34,6 +35,7 @@ class Services:
     state: Path
     metrics: RouterMetrics = field(default_factory=RouterMetrics)
     spend: SpendLedger = field(init=False)
+    reservations: Reservations = field(default_factory=Reservations)
     rate_windows: RateWindows = field(default_factory=RateWindows)
     last_models: LastModels = field(default_factory=LastModels)
     responses: ResponseStores = field(default_factory=ResponseStores)

@@ -13,6 +13,7 @@ from headway.router.listener.session_turns import count_turn, count_turn_cost
 from headway.router.listener.token_estimates import judge_estimates
 from headway.router.listener.usage import Usage, usage_of
 from headway.router.request.context import RequestContext
+from headway.router.spend.reservations import NO_HOLD
 
 NO_KEY = ""
 FROM_BACKENDS = ("upstream", "looper")
@@ -33,6 +34,7 @@ class Account:
         self._ended = False
         self.admitted = NOTHING
         self.context: RequestContext | None = None
+        self.hold = NO_HOLD
         self.estimated_prompt: int | None = None  # tokens, where a budget asked for an estimate
 
     @property

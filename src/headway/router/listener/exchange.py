@@ -14,8 +14,9 @@ from headway.http.client_watch import ClientLeft
 from headway.http.left import abort_of
 from headway.router.answering import answer, answer_unprocessed
 from headway.router.listener.accounting import FROM_BACKENDS, Account
-from headway.router.listener.admission import require_budget, require_model_allowed
+from headway.router.listener.admission import require_model_allowed
 from headway.router.listener.answer_headers import RawHeaders, joined, reply_headers, routing_headers, safe_headers
+from headway.router.listener.budgets import reserve
 from headway.router.listener.head import deadline_of
 from headway.router.listener.rate_limits import admit
 from headway.router.listener.request import PublicRequest
@@ -48,6 +49,12 @@ class Exchange:
         self._stream: EventStream | None = None
 
     async def run(self) -> None:
+        try:
+            await self._run()
+        finally:  # after whatever was used is in the ledger
+            self._account.hold.release()
+
+    async def _run(self) -> None:
         try:
             reply = await self._answer()
         except Exception as error:
@@ -88,7 +95,7 @@ class Exchange:
             request.generation.services.metrics.count("llm_translation_lossy", self._endpoint.protocol)
         model = str(opened.chat["model"])
         require_model_allowed(model, request.rules, caller.key)
-        require_budget(request.generation.services, caller.key)
+        self._account.hold, self._account.estimated_prompt = reserve(request.generation, caller.key, opened.chat, len(raw))
         self._account.admitted = admit(request.front.rate_limits, request.generation.services.rate_windows, caller.identity, model)
         context = self._context = self._account.context = RequestContext(
             generation=request.generation,

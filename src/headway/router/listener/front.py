@@ -14,6 +14,7 @@ from headway.router.config.document.services import RateLimitRule
 from headway.router.config.duration import seconds
 from headway.router.listener.key_ring import KeyRing, compile_keys
 from headway.router.listener.peers import Peers, compile_peers
+from headway.router.listener.price_bounds import BoundsByCurrency, compile_price_bounds
 from headway.router.listener.prices import Price, compile_prices
 from headway.router.listener.rate_limits import compile_rate_limits
 from headway.router.listener.readable_headers import readable_headers
@@ -58,6 +59,7 @@ class Front:
     identity_headers: tuple[str, str] = ("x-authz-user-id", "x-authz-user-groups")
     skip_allowed: bool = False
     prices: Mapping[str, Price] = field(default_factory=dict)
+    price_bounds: Mapping[str, BoundsByCurrency] = field(default_factory=dict)  # by recipe
     routes_chat: bool = True
     readable: frozenset[str] = frozenset()
     rate_limits: tuple[RateLimitRule, ...] = ()
@@ -94,6 +96,7 @@ def compile_front(document: Document, environment: Mapping[str, str] = os.enviro
         ),
         skip_allowed=bool(router.skip_processing and router.skip_processing.enabled),
         prices=prices,
+        price_bounds=compile_price_bounds(document, prices),
         routes_chat=router.enabled is not False,
         readable=readable_headers(document),
         rate_limits=rate_limits,

@@ -26,9 +26,8 @@ def period_start(per: Per, today: date) -> date:
     return _STARTS[per](today)
 
 
-def seconds_left(per: Per, now: datetime) -> float | None:
-    """Until the period ends; None for one that never does."""
+def period_end(per: Per, now: datetime) -> datetime | None:
+    """When the period that holds `now` is over and the next one begins; None for one that never ends."""
     if per == "total":
         return None
-    end = _LENGTHS[per](period_start(per, now.astimezone(UTC).date()))
-    return (datetime.combine(end, time(), UTC) - now).total_seconds()
+    return datetime.combine(_LENGTHS[per](period_start(per, now.astimezone(UTC).date())), time(), UTC)

@@ -13,7 +13,7 @@ _CLIENT_FIELDS = ("reasoning_effort", "reasoning", "thinking")
 _CHAT_TEMPLATE = "chat_template_kwargs"
 
 
-def with_reasoning(body: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+def with_reasoning(body: Mapping[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
     """`body` with these fields in the place of the caller's own effort; other arguments of its chat template stay. `body` is not changed."""
     found = {key: value for key, value in body.items() if key not in _CLIENT_FIELDS}
     given = body.get(_CHAT_TEMPLATE)

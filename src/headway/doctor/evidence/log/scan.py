@@ -7,6 +7,7 @@ and matched. A line of a hundred megabytes is cut, never held whole.
 from __future__ import annotations
 
 import gzip
+import io
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -41,6 +42,13 @@ def read_logs(paths: Sequence[Path], sights: Iterable[Sight]) -> Log:
             raise DoctorError(
                 f"the log {path} cannot be read: {error}", reason="log_unreadable", fix="Give the path of a text file that this user may read."
             ) from error
+    return scanner.log()
+
+
+def read_text(source: str, data: bytes, sights: Iterable[Sight]) -> Log:
+    """Bytes that are at hand as a log named `source`."""
+    scanner = _Scanner(tuple(sights))
+    scanner.file(source, io.BytesIO(data))
     return scanner.log()
 
 

@@ -54,7 +54,7 @@ class ListenerIdentity(Node):
 
 
 class KeyBudget(Node):
-    """What a key may cost in one calendar period (UTC). It is checked when a request comes in, so requests in flight may go over it."""
+    """What a key may cost in one calendar period (UTC). What a request may cost is held back while it runs."""
 
     amount: float = Field(gt=0)
     currency: str = Field(default="USD", pattern="^[A-Z]{3}$")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headway.server.environment import KNOWN, idle_variables, unknown_variables
+from headway.flags.environment import KNOWN, idle_variables, unknown_variables
 
 SOURCE = Path(__file__).parents[2] / "src"
 

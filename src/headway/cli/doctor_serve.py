@@ -1,0 +1,35 @@
+"""`headway doctor serve URL`"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from headway.cli.doctor_answer import answer, json_option, language_option
+
+
+@click.command("serve")
+@click.argument("url")
+@click.option("--watch", "watched", is_flag=True, help="A live view of load, cache and processor, until Ctrl-C; then the report.")
+@click.option("--seconds", type=click.FloatRange(1, 3600), default=8.0, show_default=True, help="How long to look.")
+@click.option("--requests", type=click.IntRange(0, 20), default=3, show_default=True, help="Tiny requests of 16 tokens to time; 0 sends none.")
+@click.option("--direct", help="The server's own address, when URL is that of a proxy before it.")
+@click.option("--api-key", envvar="VLLM_API_KEY", help="The server's key.")
+@click.option("--insecure", is_flag=True, help="Do not check the server's certificate.")
+@json_option
+@language_option
+def serve_command(
+    url: str, watched: bool, seconds: float, requests: int, direct: str | None, api_key: str | None, insecure: bool, as_json: bool, language: str | None
+) -> None:  # fmt: skip
+    """Look at the OpenAI-compatible server at URL (Headway, vLLM, ...): health, models, a few tiny requests timed at both
+    ends, its metrics over some seconds. Says why it is slow, full or silent."""
+    from headway.cli.doctor_watch import progress_of_samples
+    from headway.doctor.live import Look, examine_server
+
+    interval = 1.0 if watched else 2.0
+    samples = max(2, round(seconds / interval) + 1)
+    look = Look(samples, interval, requests, api_key, not insecure, direct)
+    with progress_of_samples(samples, live=watched, quiet=as_json) as seen:
+        _, report = examine_server(url, look, seen=seen)
+    sys.exit(answer(report, as_json, language))

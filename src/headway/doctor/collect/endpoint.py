@@ -1,0 +1,132 @@
+"""One OpenAI-compatible server from outside: health, models, and one tiny request, timed at the client and at the server.
+
+The request asks for a few tokens of a fixed text. Its times at the server are the growth of the server's own histograms
+during it, so they are only known when nothing else finished meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import httpx
+
+from headway.doctor.collect.metrics import scrape
+from headway.doctor.collect.transcript import Transcript
+from headway.errors import DoctorError
+
+_TOKENS: Final = 16
+_TEXT: Final = "Count from one to twenty in words."
+
+
+def client_for(api_key: str | None, verify: bool = True, timeout: float = 120.0) -> httpx.Client:
+    """Proxies of the environment are not used: a probe talks to the server that was named."""
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    return httpx.Client(headers=headers, timeout=httpx.Timeout(timeout, connect=5.0), trust_env=False, verify=verify, follow_redirects=False)
+
+
+def ask_health(client: httpx.Client, url: str, transcript: Transcript) -> dict[str, Any]:
+    """`health` (status, body) and `models` (ids), each None when it did not answer. Never raises for what the server does."""
+    return {"url": url, "health": _get(client, f"{url}/health", transcript), "models": _models(client, url, transcript)}
+
+
+def _get(client: httpx.Client, url: str, transcript: Transcript) -> dict[str, Any] | None:
+    try:
+        response = client.get(url)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        transcript.say(f"GET {url}: {type(error).__name__}: {error}")
+        return None
+    transcript.say(f'"GET {response.request.url.path} HTTP/1.1" {response.status_code}')
+    return {"status": response.status_code, "body": response.text[:2000]}
+
+
+def _models(client: httpx.Client, url: str, transcript: Transcript) -> list[str] | None:
+    answer = _get(client, f"{url}/v1/models", transcript)
+    if answer is None or answer["status"] != 200:
+        if answer is not None:
+            transcript.say(f"Error code: {answer['status']} - {answer['body'][:300]}")
+        return None
+    try:
+        return [str(entry["id"]) for entry in json.loads(answer["body"]).get("data", [])]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def timed_request(client: httpx.Client, url: str, model: str, transcript: Transcript, server: str | None = None) -> dict[str, Any] | None:
+    """One streamed completion as a row of `requests`; None when it failed (the transcript says how).
+
+    `server`: the address whose /metrics belong to the server behind `url`, when `url` is a proxy.
+    """
+    before = _histograms(client, server or url)
+    start = time.perf_counter()
+    arrivals: list[float] = []
+    sizes: list[int] = []
+    body = {"model": model, "prompt": _TEXT, "max_tokens": _TOKENS, "temperature": 0, "stream": True}
+    try:
+        with client.stream("POST", f"{url}/v1/completions", json=body) as response:
+            if response.status_code != 200:
+                response.read()
+                transcript.say(f'"POST /v1/completions HTTP/1.1" {response.status_code}\nError code: {response.status_code} - {response.text[:300]}')
+                return None
+            for piece in response.iter_bytes():
+                arrivals.append(time.perf_counter() - start)
+                sizes.append(piece.count(b"data:"))
+    except httpx.HTTPError as error:
+        transcript.say(f"POST {url}/v1/completions: {type(error).__name__}: {error}")
+        return None
+    if not arrivals:
+        transcript.say(f"POST {url}/v1/completions: the answer was empty")
+        return None
+    row = {"id": "probe", "out_tok": _TOKENS, **client_times(arrivals, sizes)}
+    return row | server_times(before, _histograms(client, server or url))
+
+
+def client_times(arrivals: Sequence[float], events: Sequence[int]) -> dict[str, float]:
+    """From the arrival of each piece (seconds) and the events in it. `itl_cli_ms` is the time from the first piece to the
+    last over the events after the first: near zero when a proxy delivers all at once."""
+    after = sum(events) - 1
+    return {
+        "ttft_cli_s": round(arrivals[0], 4),
+        "total_cli_s": round(arrivals[-1], 4),
+        "itl_cli_ms": round((arrivals[-1] - arrivals[0]) / after * 1e3, 3) if after > 0 else 0.0,
+        "pieces": len(arrivals),
+        "events": sum(events),
+    }
+
+
+# histogram -> column of the row, factor to the column's unit
+_PHASES: Final = {
+    "request_queue_time_seconds": ("queue_s", 1.0),
+    "request_prefill_time_seconds": ("prefill_s", 1.0),
+    "time_to_first_token_seconds": ("ttft_srv_s", 1.0),
+    "inter_token_latency_seconds": ("itl_srv_ms", 1e3),
+    "time_per_output_token_seconds": ("itl_srv_ms", 1e3),
+}
+
+
+def server_times(before: Mapping[str, tuple[float, float]], after: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    """Means over what was added to each histogram (sum, count) between two scrapes."""
+    row: dict[str, float] = {}
+    for name, (column, factor) in _PHASES.items():
+        if name not in after:
+            continue
+        total, count = (now - then for now, then in zip(after[name], before.get(name, (0.0, 0.0)), strict=True))
+        if count > 0 and column not in row:
+            row[column] = round(total / count * factor, 4)
+    return row
+
+
+def _histograms(client: httpx.Client, url: str) -> dict[str, tuple[float, float]]:
+    try:
+        sample = scrape(client, url)
+    except DoctorError:
+        return {}
+    found: dict[str, tuple[float, float]] = {}
+    for name in _PHASES:
+        sums = [value for key, value in sample.items() if key.split("{")[0].split(":")[-1] == f"{name}_sum"]
+        counts = [value for key, value in sample.items() if key.split("{")[0].split(":")[-1] == f"{name}_count"]
+        if counts:
+            found[name] = (sum(sums), sum(counts))
+    return found

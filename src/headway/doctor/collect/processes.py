@@ -1,0 +1,91 @@
+"""Servers that run on this machine, ours or anybody's, as the process table shows them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import psutil
+
+_SERVERS: Final = (
+    ("vllm-srun", re.compile(r"(?:^|/)vllm-srun$|^headway\.cli\.srun$")),
+    ("vllm-sr", re.compile(r"(?:^|/)vllm-sr$|^headway\.cli\.sr$")),
+    ("headway", re.compile(r"(?:^|/)headway$|^headway\.cli(?:\.main)?$")),
+    ("vllm", re.compile(r"(?:^|/)vllm$|^vllm\.entrypoints\.[\w.]+$")),
+    ("llama.cpp", re.compile(r"(?:^|/)llama-server$")),
+    ("sglang", re.compile(r"^sglang\.launch_server$")),
+    ("tensorrt-llm", re.compile(r"(?:^|/)trtllm-serve$")),
+)
+# subcommands of the first words that are servers; None = the program is one in itself
+_SERVING: Final = {"vllm-srun": ("serve",), "vllm-sr": ("serve",), "headway": ("serve", "up"), "vllm": ("serve",)}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProcess:
+    """`program` as in the table. `ports`: TCP ports it or its children listen on."""
+
+    pid: int
+    program: str
+    argv: tuple[str, ...]
+    ports: tuple[int, ...]
+
+    @property
+    def command(self) -> str:
+        """The command as typed in a shell, without the interpreter."""
+        start = next((index for index, word in enumerate(self.argv) if _program_of(word)), 0)
+        return shlex.join((self.program, *self.argv[start + 1 :]))
+
+
+def server_processes() -> list[ServerProcess]:
+    """Oldest first; a process whose parent is a server of the same program is its worker and not listed."""
+    found: dict[int, tuple[psutil.Process, str, tuple[str, ...]]] = {}
+    for process in psutil.process_iter():
+        try:
+            argv = tuple(process.cmdline())
+        except psutil.Error:
+            continue
+        if program := server_program(argv):
+            found[process.pid] = (process, program, argv)
+    servers: list[ServerProcess] = []
+    for pid, (process, program, argv) in sorted(found.items()):
+        try:
+            parents = {parent.pid for parent in process.parents()}
+        except psutil.Error:
+            continue
+        if not any(found[parent][1] == program for parent in parents & set(found)):
+            servers.append(ServerProcess(pid, program, argv, tuple(sorted(set(_ports(process))))))
+    return servers
+
+
+def server_program(argv: Sequence[str]) -> str:
+    """The program that `argv` serves with, "" when it is no server."""
+    for index, word in enumerate(argv[:6]):
+        program = _program_of(word)
+        if program:
+            wanted = _SERVING.get(program)
+            if wanted is None or "entrypoints" in word:
+                return program
+            rest = [later for later in argv[index + 1 :] if not later.startswith("-")]
+            return program if rest and rest[0] in wanted else ""
+    return ""
+
+
+def _program_of(word: str) -> str:
+    return next((program for program, pattern in _SERVERS if pattern.search(word)), "")
+
+
+def _ports(process: psutil.Process) -> Iterator[int]:
+    try:
+        family = [process, *process.children(recursive=True)]
+    except psutil.Error:
+        return
+    for member in family:
+        try:
+            for connection in member.net_connections("tcp"):
+                if connection.status == psutil.CONN_LISTEN:
+                    yield connection.laddr.port
+        except psutil.Error:
+            continue

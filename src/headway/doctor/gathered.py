@@ -1,0 +1,37 @@
+"""Everything that `headway doctor collect` writes down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.doctor.collect.assemble import context_of_launch, context_of_machine, context_of_process, joined
+from headway.doctor.collect.processes import ServerProcess, server_processes
+from headway.doctor.live import Look, examine_server
+from headway.errors import DoctorError
+
+
+def gather(pid: int | None, launch: str | None, url: str | None, api_key: str | None) -> dict[str, Any]:
+    """Of a process, of a launch command, or of the only server that runs here; with answers of the server at `url`.
+
+    Raises DoctorError (`server_unknown`) when `pid` is no server.
+    """
+    if launch is not None:
+        context = context_of_launch(launch)
+    else:
+        servers = server_processes()
+        chosen = _chosen(servers, pid)
+        context = context_of_process(chosen) if chosen is not None else context_of_machine()
+    if url is None:
+        return context
+    found, _ = examine_server(url, Look(requests=1, api_key=api_key), context)
+    return joined(context, found)
+
+
+def _chosen(servers: list[ServerProcess], pid: int | None) -> ServerProcess | None:
+    if pid is None:
+        return servers[0] if len(servers) == 1 else None
+    for server in servers:
+        if server.pid == pid:
+            return server
+    listed = ", ".join(f"{server.pid} ({server.program})" for server in servers) or "none"
+    raise DoctorError(f"process {pid} is no model server that runs here", reason="server_unknown", fix=f"Servers that run here: {listed}.")

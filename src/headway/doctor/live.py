@@ -1,0 +1,105 @@
+"""Looking at what runs: a machine, a server behind a URL, an address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx
+
+from headway.doctor.collect.assemble import as_context, context_of_machine, context_of_process, joined, with_probes
+from headway.doctor.collect.endpoint import ask_health, client_for, timed_request
+from headway.doctor.collect.metrics import watch
+from headway.doctor.collect.network import parse_address, probe
+from headway.doctor.collect.processes import ServerProcess, server_processes
+from headway.doctor.collect.transcript import Transcript
+from headway.doctor.diagnosis import Report
+from headway.doctor.examine import examine_live
+from headway.errors import DoctorError
+
+Seen = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How long and how a server is looked at. `requests`: tiny streamed requests to send (0 = none)."""
+
+    samples: int = 4
+    interval: float = 2.0
+    requests: int = 3
+    api_key: str | None = None
+    verify: bool = True
+    direct: str | None = None
+    """The server's own address when the URL is that of a proxy before it."""
+
+
+_QUICK: Final = Look(samples=2, interval=1.0, requests=1)
+
+
+def examine_server(url: str, look: Look, known: Mapping[str, Any] | None = None, seen: Seen = lambda sample: None) -> tuple[dict[str, Any], Report]:
+    """The context that was gathered about the server behind `url`, and the report on it."""
+    plain = url.rstrip("/").removesuffix("/v1")
+    plain = plain if "://" in plain else f"http://{plain}"
+    transcript = Transcript()
+    with client_for(look.api_key, look.verify) as client:
+        context = joined(known or {}, _asked(client, plain, look, transcript, seen))
+    if context["endpoint"]["health"] is None:
+        probe(parse_address(plain), transcript)
+    context = with_probes(context, transcript)
+    return context, examine_live(as_context(context), transcript)
+
+
+def _asked(client: httpx.Client, url: str, look: Look, transcript: Transcript, seen: Seen) -> dict[str, Any]:
+    endpoint = ask_health(client, url, transcript)
+    part: dict[str, Any] = {"endpoint": endpoint}
+    if endpoint["health"] is None:
+        return part
+    server = (look.direct or url).rstrip("/").removesuffix("/v1")
+    rows: list[dict[str, Any]] = []
+    if endpoint["models"] and endpoint["health"]["status"] == 200:
+        for _ in range(look.requests):
+            row = timed_request(client, url, endpoint["models"][0], transcript, server)
+            if row is None:
+                break
+            rows.append(row)
+    if rows:
+        part["requests"] = rows
+    try:
+        part["metrics"] = watch(client, server, look.samples, look.interval, seen)
+    except DoctorError as error:
+        transcript.say(str(error))
+    return part
+
+
+def examine_address(text: str) -> tuple[dict[str, Any], Report]:
+    """Is it reachable from here, and what speaks there?"""
+    transcript = Transcript()
+    probe(parse_address(text), transcript)
+    context = with_probes(context_of_machine(), transcript)
+    return context, examine_live(as_context(context), transcript)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One server of this machine (None: the machine itself) with its report."""
+
+    server: ServerProcess | None
+    context: dict[str, Any]
+    report: Report
+
+
+def examine_machine(look: Look = _QUICK) -> list[Looked]:
+    """Every server that runs here; the machine alone when none does."""
+    looked: list[Looked] = []
+    for server in server_processes():
+        known = context_of_process(server)
+        if server.ports and server.program in ("vllm", "headway", "llama.cpp", "sglang", "tensorrt-llm"):
+            context, report = examine_server(f"http://127.0.0.1:{server.ports[0]}", look, known)
+        else:
+            context, report = known, examine_live(as_context(known), Transcript())
+        looked.append(Looked(server, context, report))
+    if not looked:
+        machine = context_of_machine()
+        looked.append(Looked(None, machine, examine_live(as_context(machine), Transcript())))
+    return looked
