@@ -63,7 +63,7 @@ def report_on(material: Material, folder: Path, language: Language = "en") -> st
     log.write_bytes(material.log)
     if material.context is not None:
         context.write_bytes(material.context)
-    return report_json(examine([log], context if material.context is not None else None), language)
+    return report_json(examine([log], context if material.context is not None else None).report, language)
 
 
 def judged(material: Material, expectation: Expectation, folder: Path) -> str:

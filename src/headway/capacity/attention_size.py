@@ -11,6 +11,7 @@ from headway.capacity.kv_geometry import kv_geometry
 # Model types by which of their attention projections have a bias when no field says so.
 _QKV_BIAS: Final = frozenset({"qwen2", "qwen2_moe", "gpt2", "opt", "gpt_neox", "phi", "bert", "roberta", "xlm-roberta", "distilbert", "gpt_oss",
                               "starcoder2", "electra", "camembert", "mpnet", "glm4"})  # fmt: skip
+_NO_OUTPUT_BIAS: Final = frozenset({"glm4", "glm4_moe"})  # whatever attention_bias says
 _OUTPUT_BIAS: Final = _QKV_BIAS - {"qwen2", "qwen2_moe", "glm4"}
 _HEAD_NORMS: Final = frozenset({"qwen3", "qwen3_moe", "gemma3", "gemma3_text", "exaone4", "lfm2", "hunyuan_v1_dense"})
 _GATED: Final = ("qwen3_next", "qwen3_5")  # the query projection makes an output gate as well; head norms, too
@@ -44,7 +45,7 @@ def attention_size(fields: ConfigFields, hidden: int, heads: int) -> AttentionSi
     default = fields.model_type in _QKV_BIAS
     if fields.flag("attention_bias", default) or fields.flag("qkv_bias") or fields.flag("use_qkv_bias"):
         parameters += query + 2 * kept
-    if fields.flag("attention_out_bias", fields.flag("attention_bias", fields.model_type in _OUTPUT_BIAS)):
+    if fields.model_type not in _NO_OUTPUT_BIAS and fields.flag("attention_out_bias", fields.flag("attention_bias", fields.model_type in _OUTPUT_BIAS)):
         parameters += hidden
     if gated or fields.model_type in _HEAD_NORMS:
         parameters += 2 * geometry.head_dim

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from headway.artifacts.card import ModelCard
+from headway.artifacts.card import ModelCard, TensorInfo
 
-_EMBEDDINGS = ("token_embd.weight", "embed_tokens.weight", "wte.weight")
-_HEADS = ("lm_head.weight", "output.weight")
+EMBEDDINGS = ("token_embd.weight", "embed_tokens.weight", "wte.weight", "embed_in.weight", "word_embeddings.weight")
+HEADS = ("lm_head.weight", "output.weight", "embed_out.weight")
 
 
 def loaded_weight_bytes(card: ModelCard, dtype_bytes: int) -> int:
     """Bytes when every parameter is kept in a dtype of `dtype_bytes` (how GGUF and dense checkpoints are run)."""
-    return card.parameters * dtype_bytes
+    return held_weight_bytes(card.parameters, head_copy(card), dtype_bytes)
+
+
+def held_weight_bytes(parameters: int, copied: int, dtype_bytes: int) -> int:
+    """`copied` parameters are in memory twice: a head that is tied to the embedding keeps a packed copy (see LMHead)."""
+    return (parameters + copied) * dtype_bytes
+
+
+def head_copy(card: ModelCard) -> int:
+    """Elements of the embedding that a tied head repeats, 0 for a model with a head of its own or without an embedding."""
+    return 0 if _has_head(card) else sum(tensor.elements for tensor in card.tensors.values() if is_embedding(tensor))
 
 
 def decode_weight_bytes(card: ModelCard, dtype_bytes: int) -> int:
@@ -18,6 +28,19 @@ def decode_weight_bytes(card: ModelCard, dtype_bytes: int) -> int:
 
     A tied embedding is read in full, as the output head. Mixture-of-experts models read less; this counts all experts.
     """
-    has_head = any(name.endswith(_HEADS) and not name.startswith("blk.") for name in card.tensors)
-    skipped = sum(tensor.elements for name, tensor in card.tensors.items() if has_head and name.endswith(_EMBEDDINGS))
+    skipped = sum(tensor.elements for tensor in card.tensors.values() if _has_head(card) and is_embedding(tensor))
     return (card.parameters - skipped) * dtype_bytes
+
+
+def is_embedding(tensor: TensorInfo) -> bool:
+    """The input table, by the names that checkpoints give it."""
+    return tensor.name.endswith(EMBEDDINGS)
+
+
+def is_head(tensor: TensorInfo) -> bool:
+    """The output matrix; blocks of GGUF files have an attn_output.weight each, which is none."""
+    return tensor.name.endswith(HEADS) and not tensor.name.startswith(("blk.", "model.layers.", "transformer.h.", "encoder."))
+
+
+def _has_head(card: ModelCard) -> bool:
+    return any(is_head(tensor) for tensor in card.tensors.values())

@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from headway.cli.doctor_answer import json_option, language_option
 from headway.cli.lazy_group import LazyGroup
 
 _COMMANDS = {
     "log": ("headway.cli.doctor_log:log_command", "Read logs and say what went wrong first."),
     "serve": ("headway.cli.doctor_serve:serve_command", "Look at a server that runs: why is it slow, full or silent?"),
+    "router": ("headway.cli.doctor_router:router_command", "Walk through a semantic router that runs."),
     "net": ("headway.cli.doctor_net:net_command", "Is HOST:PORT reachable from here, and what speaks there?"),
     "config": ("headway.cli.doctor_config:config_command", "Read a launch command, Compose file, manifest or router configuration."),
     "collect": ("headway.cli.doctor_collect:collect_command", "Write down what is known here, for `doctor log --context`."),
@@ -19,8 +19,8 @@ _COMMANDS = {
 
 
 @click.group("doctor", cls=LazyGroup, table=_COMMANDS, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@json_option
-@language_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--lang", "language", type=click.Choice(["en", "zh"]), help="Language of the report (default: the system's).")
 @click.pass_context
 def doctor_group(ctx: click.Context, as_json: bool, language: str | None) -> None:
     """Find out why something is slow, out of memory or silent: the cause, the evidence, the remedy, the check.

@@ -1,15 +1,20 @@
-"""How each doctor command ends: the report in the wanted form and language, and the exit status."""
+"""How each doctor command ends: the report in the wanted form and language, what is kept or compared, the exit status."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
 if TYPE_CHECKING:
     from headway.doctor.diagnosis import Report
+    from headway.doctor.examine import Examined
+    from headway.doctor.proof import Proof
     from headway.doctor.words import Language
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -19,12 +24,33 @@ FINDINGS: Final = 1
 COULD_NOT_TELL: Final = 2
 
 
-def language_option(command: C) -> C:
-    return click.option("--lang", "language", type=click.Choice(["en", "zh"]), help="Language of the report (default: the system's).")(command)
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an answer is wanted: as JSON or for people, in which language, kept in a file, compared with a kept one."""
+
+    as_json: bool
+    language: Language
+    save: Path | None
+    apply_check: Path | None
 
 
-def json_option(command: C) -> C:
-    return click.option("--json", "as_json", is_flag=True, help="One JSON object.")(command)
+def form_options(command: C) -> C:
+    """`--json --lang --save --apply-check`, passed on as one `form`."""
+
+    def wrapped(*args: Any, as_json: bool, language: str | None, save: Path | None, apply_check: Path | None, **more: Any) -> Any:
+        return command(*args, form=Form(as_json, spoken(language), save, apply_check), **more)
+
+    wrapped.__doc__, wrapped.__name__ = command.__doc__, command.__name__
+    wrapped.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    path = click.Path(path_type=Path, dir_okay=False)
+    for option in (
+        click.option("--apply-check", type=path, help="A report kept before a fix: say fixed, not fixed or other cause."),
+        click.option("--save", type=path, help="Keep the report for a later --apply-check."),
+        click.option("--lang", "language", type=click.Choice(["en", "zh"]), help="Language of the report (default: the system's)."),
+        click.option("--json", "as_json", is_flag=True, help="One JSON object."),
+    ):
+        wrapped = option(wrapped)
+    return cast("C", wrapped)
 
 
 def spoken(language: str | None) -> Language:
@@ -35,19 +61,29 @@ def spoken(language: str | None) -> Language:
     return cast("Language", language)
 
 
-def answer(report: Report, as_json: bool, language: str | None) -> int:
-    """Print the report; return the exit status."""
-    if as_json:
-        from headway.doctor.report.as_json import report_json
+def answer(examined: Examined, form: Form, extra: dict[str, Any] | None = None) -> int:
+    """Print the report (`extra`: further members of the JSON); return the exit status."""
+    proof: Proof | None = None
+    if form.save is not None or form.apply_check is not None:
+        from headway.doctor.proof import check, save
 
-        click.echo(report_json(report, spoken(language)))
+        proof = check(examined, form.apply_check) if form.apply_check is not None else None
+        if form.save is not None:
+            save(examined, form.save, form.language)
+    if form.as_json:
+        from headway.doctor.report.as_json import proof_object, report_object
+
+        shown = {**(extra or {}), **report_object(examined.report, form.language), **(proof_object(proof, form.language) if proof else {})}
+        click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
     else:
         from rich.console import Console
 
-        from headway.doctor.report.on_screen import show
+        from headway.doctor.report.on_screen import show, show_proof
 
-        show(report, Console(), spoken(language))
-    return exit_status(report)
+        show(examined.report, Console(), form.language)
+        if proof is not None:
+            show_proof(proof, Console(), form.language)
+    return exit_status(examined.report)
 
 
 def exit_status(report: Report) -> int:

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import click
 
-from headway.cli.doctor_answer import answer, json_option, language_option
+from headway.cli.doctor_answer import Form, answer, form_options
 
 
 @click.command("config")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--here/--elsewhere", default=True, show_default=True, help="Whether it is meant for this machine.")
-@json_option
-@language_option
-def config_command(file: Path, here: bool, as_json: bool, language: str | None) -> None:
+@form_options
+def config_command(file: Path, here: bool, form: Form) -> None:
     """Read FILE (a shell script, Compose file, Kubernetes manifest or unit that starts a server, or a router's
     configuration) and say what will not work, before anything is started."""
     from headway.doctor.configured import examine_config
 
-    sys.exit(answer(examine_config(file, here), as_json, language))
+    sys.exit(answer(examine_config(file, here), form))

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import click
 
-from headway.cli.doctor_answer import answer, json_option, language_option
+from headway.cli.doctor_answer import Form, answer, form_options
 
 
 @click.command("log")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--context", type=click.Path(path_type=Path), help="What else is known: a YAML file, as `headway doctor collect` writes it.")
-@json_option
-@language_option
-def log_command(files: tuple[Path, ...], context: Path | None, as_json: bool, language: str | None) -> None:
+@form_options
+def log_command(files: tuple[Path, ...], context: Path | None, form: Form) -> None:
     """Read the log FILES (vLLM, Headway, llama.cpp, SGLang, TensorRT-LLM, torch, NCCL, Ray; also .gz) and say what went
     wrong first. Needs no network and no GPU, and changes nothing."""
     from headway.doctor.examine import examine
 
-    sys.exit(answer(examine(files, context), as_json, language))
+    sys.exit(answer(examine(files, context), form))

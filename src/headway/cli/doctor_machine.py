@@ -21,14 +21,14 @@ def answer_machine(as_json: bool, language: str | None) -> int:
     lang = spoken(language)
     looked = examine_machine()
     if as_json:
-        servers = [{"server": _named(entry), **report_object(entry.report, lang)} for entry in looked]
+        servers = [{"server": _named(entry), **report_object(entry.examined.report, lang)} for entry in looked]
         click.echo(json.dumps({"servers": servers}, ensure_ascii=False, indent=2))
     else:
         console = Console()
         for entry in looked:
             console.rule(_title(entry) or _NOTHING_RUNS.speak(lang))
-            show(entry.report, console, lang)
-    statuses = {exit_status(entry.report) for entry in looked}
+            show(entry.examined.report, console, lang)
+    statuses = {exit_status(entry.examined.report) for entry in looked}
     return next(status for status in (1, 2, 0) if status in statuses)
 
 

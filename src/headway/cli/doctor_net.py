@@ -6,20 +6,19 @@ import sys
 
 import click
 
-from headway.cli.doctor_answer import answer, json_option, language_option
+from headway.cli.doctor_answer import Form, answer, form_options
 
 
 @click.command("net")
 @click.argument("address")
-@json_option
-@language_option
-def net_command(address: str, as_json: bool, language: str | None) -> None:
+@form_options
+def net_command(address: str, form: Form) -> None:
     """Is ADDRESS (HOST:PORT, or a URL) reachable from here, and what speaks there? Resolves the name, connects, asks over
     http and https, and names who holds the port when it is one of this machine's."""
     from headway.doctor.live import examine_address
 
-    context, report = examine_address(address)
-    if not as_json:
+    context, examined = examine_address(address)
+    if not form.as_json:
         for line in context["host"]["probes"]:
             click.echo(f"  {line}")
-    sys.exit(answer(report, as_json, language))
+    sys.exit(answer(examined, form))

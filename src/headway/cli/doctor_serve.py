@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from headway.cli.doctor_answer import answer, json_option, language_option
+from headway.cli.doctor_answer import Form, answer, form_options
 
 
 @click.command("serve")
@@ -17,10 +17,9 @@ from headway.cli.doctor_answer import answer, json_option, language_option
 @click.option("--direct", help="The server's own address, when URL is that of a proxy before it.")
 @click.option("--api-key", envvar="VLLM_API_KEY", help="The server's key.")
 @click.option("--insecure", is_flag=True, help="Do not check the server's certificate.")
-@json_option
-@language_option
+@form_options
 def serve_command(
-    url: str, watched: bool, seconds: float, requests: int, direct: str | None, api_key: str | None, insecure: bool, as_json: bool, language: str | None
+    url: str, watched: bool, seconds: float, requests: int, direct: str | None, api_key: str | None, insecure: bool, form: Form
 ) -> None:  # fmt: skip
     """Look at the OpenAI-compatible server at URL (Headway, vLLM, ...): health, models, a few tiny requests timed at both
     ends, its metrics over some seconds. Says why it is slow, full or silent."""
@@ -30,6 +29,6 @@ def serve_command(
     interval = 1.0 if watched else 2.0
     samples = max(2, round(seconds / interval) + 1)
     look = Look(samples, interval, requests, api_key, not insecure, direct)
-    with progress_of_samples(samples, live=watched, quiet=as_json) as seen:
-        _, report = examine_server(url, look, seen=seen)
-    sys.exit(answer(report, as_json, language))
+    with progress_of_samples(samples, live=watched, quiet=form.as_json) as seen:
+        _, examined = examine_server(url, look, seen=seen)
+    sys.exit(answer(examined, form))

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from headway.doctor.facts.load import metric
+from headway.doctor.facts.metrics import Scrape, read_scrape
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _SHOWN: Final = 48
@@ -56,22 +56,24 @@ class LoadView:
 
     def __init__(self) -> None:
         self._series: dict[str, list[float]] = {name: [] for name in (*_ROWS, "CPU % of this machine")}
-        self._before: Mapping[str, Any] | None = None
+        self._before: Scrape | None = None
 
-    def add(self, sample: Mapping[str, Any], cpu_percent: float) -> None:
+    def add(self, raw: Mapping[str, Any], cpu_percent: float) -> None:
+        sample = read_scrape(0, raw)
         for name, (metrics, is_rate) in _ROWS.items():
-            value = self._rate(sample, metrics) if is_rate else metric(sample, *metrics)
+            value = self._rate(sample, metrics) if is_rate else sample.total(*metrics)
             if value is not None:
                 self._series[name].append(value * 100 if name.endswith("%") else value)
         self._series["CPU % of this machine"].append(cpu_percent)
         self._before = sample
 
-    def _rate(self, sample: Mapping[str, Any], names: tuple[str, ...]) -> float | None:
-        now, before = metric(sample, *names), metric(self._before, *names) if self._before else None
-        if now is None or before is None or self._before is None:
+    def _rate(self, sample: Scrape, names: tuple[str, ...]) -> float | None:
+        if self._before is None or sample.t is None or self._before.t is None or sample.t <= self._before.t:
             return None
-        seconds = float(sample["t"]) - float(self._before["t"])
-        return (now - before) / seconds if seconds > 0 and now >= before else None
+        now, before = sample.total(*names), self._before.total(*names)
+        if now is None or before is None or now < before:
+            return None
+        return (now - before) / (sample.t - self._before.t)
 
     def table(self) -> Table:
         table = Table(box=None, show_header=False)

@@ -10,15 +10,14 @@ from typing import Final
 
 from headway.doctor.collect.assemble import as_context, context_of_launch, context_of_machine, joined
 from headway.doctor.collect.transcript import Transcript
-from headway.doctor.diagnosis import Report
-from headway.doctor.examine import examine_live
+from headway.doctor.examine import Examined, examine_live
 from headway.errors import DoctorError
 
 _VALIDATE_SECONDS: Final = 60
 _ROUTER_KEYS: Final = re.compile(r"(?m)^(?:providers|routing|listeners|signals|decisions|model_config|vllm_endpoints)\s*:")
 
 
-def examine_config(file: Path, here: bool) -> Report:
+def examine_config(file: Path, here: bool) -> Examined:
     """`here`: the file is meant for this machine, whose memory, cores and ports then count.
 
     Raises DoctorError (`launch_unknown`) when the file starts no server and configures none.

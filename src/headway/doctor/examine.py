@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from headway.doctor.case import Case
@@ -13,12 +14,24 @@ from headway.doctor.evidence.log.scan import read_logs, read_text
 from headway.doctor.rules.catalogue import rules, sights
 
 
-def examine(logs: Sequence[Path], context: Path | None = None) -> Report:
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A case with what was said about it."""
+
+    case: Case
+    report: Report
+
+
+def examine(logs: Sequence[Path], context: Path | None = None) -> Examined:
     """Files as they are. Raises DoctorError when one cannot be read."""
     known = read_context(context) if context is not None else Context()
-    return diagnose(Case(read_logs(logs, sights()), known), rules())
+    return _judged(Case(read_logs(logs, sights()), known))
 
 
-def examine_live(context: Context, transcript: Transcript) -> Report:
+def examine_live(context: Context, transcript: Transcript) -> Examined:
     """What collectors brought: the context, and what probes saw, read as a log."""
-    return diagnose(Case(read_text("probes", transcript.as_bytes(), sights()), context), rules())
+    return _judged(Case(read_text("probes", transcript.as_bytes(), sights()), context))
+
+
+def _judged(case: Case) -> Examined:
+    return Examined(case, diagnose(case, rules()))

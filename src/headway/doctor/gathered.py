@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.doctor.collect.assemble import context_of_launch, context_of_machine, context_of_process, joined
+from headway.doctor.collect.network import parse_address
 from headway.doctor.collect.processes import ServerProcess, server_processes
 from headway.doctor.live import Look, examine_server
 from headway.errors import DoctorError
@@ -19,7 +20,7 @@ def gather(pid: int | None, launch: str | None, url: str | None, api_key: str | 
         context = context_of_launch(launch)
     else:
         servers = server_processes()
-        chosen = _chosen(servers, pid)
+        chosen = _chosen(servers, pid, url)
         context = context_of_process(chosen) if chosen is not None else context_of_machine()
     if url is None:
         return context
@@ -27,8 +28,12 @@ def gather(pid: int | None, launch: str | None, url: str | None, api_key: str | 
     return joined(context, found)
 
 
-def _chosen(servers: list[ServerProcess], pid: int | None) -> ServerProcess | None:
+def _chosen(servers: list[ServerProcess], pid: int | None, url: str | None) -> ServerProcess | None:
+    """The process asked for, else the one behind the URL, else the only one there is."""
     if pid is None:
+        if url is not None:
+            address = parse_address(url)
+            return next((server for server in servers if address.port in server.ports), None)
         return servers[0] if len(servers) == 1 else None
     for server in servers:
         if server.pid == pid:

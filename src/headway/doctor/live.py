@@ -14,8 +14,7 @@ from headway.doctor.collect.metrics import watch
 from headway.doctor.collect.network import parse_address, probe
 from headway.doctor.collect.processes import ServerProcess, server_processes
 from headway.doctor.collect.transcript import Transcript
-from headway.doctor.diagnosis import Report
-from headway.doctor.examine import examine_live
+from headway.doctor.examine import Examined, examine_live
 from headway.errors import DoctorError
 
 Seen = Callable[[Mapping[str, Any]], None]
@@ -37,7 +36,7 @@ class Look:
 _QUICK: Final = Look(samples=2, interval=1.0, requests=1)
 
 
-def examine_server(url: str, look: Look, known: Mapping[str, Any] | None = None, seen: Seen = lambda sample: None) -> tuple[dict[str, Any], Report]:
+def examine_server(url: str, look: Look, known: Mapping[str, Any] | None = None, seen: Seen = lambda sample: None) -> tuple[dict[str, Any], Examined]:
     """The context that was gathered about the server behind `url`, and the report on it."""
     plain = url.rstrip("/").removesuffix("/v1")
     plain = plain if "://" in plain else f"http://{plain}"
@@ -72,7 +71,7 @@ def _asked(client: httpx.Client, url: str, look: Look, transcript: Transcript, s
     return part
 
 
-def examine_address(text: str) -> tuple[dict[str, Any], Report]:
+def examine_address(text: str) -> tuple[dict[str, Any], Examined]:
     """Is it reachable from here, and what speaks there?"""
     transcript = Transcript()
     probe(parse_address(text), transcript)
@@ -86,7 +85,7 @@ class Looked:
 
     server: ServerProcess | None
     context: dict[str, Any]
-    report: Report
+    examined: Examined
 
 
 def examine_machine(look: Look = _QUICK) -> list[Looked]:
@@ -95,10 +94,10 @@ def examine_machine(look: Look = _QUICK) -> list[Looked]:
     for server in server_processes():
         known = context_of_process(server)
         if server.ports and server.program in ("vllm", "headway", "llama.cpp", "sglang", "tensorrt-llm"):
-            context, report = examine_server(f"http://127.0.0.1:{server.ports[0]}", look, known)
+            context, examined = examine_server(f"http://127.0.0.1:{server.ports[0]}", look, known)
         else:
-            context, report = known, examine_live(as_context(known), Transcript())
-        looked.append(Looked(server, context, report))
+            context, examined = known, examine_live(as_context(known), Transcript())
+        looked.append(Looked(server, context, examined))
     if not looked:
         machine = context_of_machine()
         looked.append(Looked(None, machine, examine_live(as_context(machine), Transcript())))

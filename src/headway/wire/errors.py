@@ -65,6 +65,7 @@ SHAPES: Mapping[str, Shape] = {
     "no_upstream": Shape(503, "ServiceUnavailableError"),
     "upstream_failed": Shape(502, "BadGatewayError"),
     "upstream_timeout": Shape(504, "GatewayTimeoutError"),
+    "upstream_overloaded": Shape(503, "ServiceUnavailableError"),
     "max_output_tokens_exceeded": Shape(400, "BadRequestError"),
     "runtime_unavailable": Shape(503, "ServiceUnavailableError"),
     "runtime_overloaded": Shape(429, "rate_limit_error"),
@@ -83,7 +84,7 @@ SHAPES: Mapping[str, Shape] = {
     "internal_error": Shape(500, "InternalServerError"),
 }
 
-RETRY_AFTER_SECONDS: Mapping[str, int] = {"loading": 2, "not_ready": 2, "queue_full": 1, "shutting_down": 5}
+RETRY_AFTER_SECONDS: Mapping[str, int] = {"loading": 2, "not_ready": 2, "queue_full": 1, "upstream_overloaded": 1, "shutting_down": 5}
 
 _PATH = re.compile(r"(?<![\w:/.])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")

@@ -20,7 +20,7 @@ _SERVERS: Final = (
     ("tensorrt-llm", re.compile(r"(?:^|/)trtllm-serve$")),
 )
 # subcommands of the first words that are servers; None = the program is one in itself
-_SERVING: Final = {"vllm-srun": ("serve",), "vllm-sr": ("serve",), "headway": ("serve", "up"), "vllm": ("serve",)}
+_SERVING: Final = {"vllm-srun": ("serve",), "vllm-sr": ("serve",), "headway": ("serve",), "vllm": ("serve",)}
 
 
 @dataclass(frozen=True, slots=True)

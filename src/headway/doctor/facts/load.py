@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import pairwise
+from statistics import median
+from typing import Final
 
 from headway.doctor.evidence.context import Context
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.log.log import Log
-from headway.doctor.evidence.sight import sight
+from headway.doctor.facts import load_lines
+from headway.doctor.facts.load_lines import STATISTICS
+from headway.doctor.facts.metrics import Scrape, grown, quote_metrics, scrapes_of
 from headway.doctor.finding import Quote
 
-STATISTICS: Final = sight(
-    "Avg prompt throughput",
-    pattern=r"Avg prompt throughput: (?P<prompt>[\d.]+) tokens/s, Avg generation throughput: (?P<generation>[\d.]+) tokens/s,"
-    r" Running: (?P<running>\d+) reqs?,(?: Swapped: \d+ reqs?,)? (?:Waiting|Pending): (?P<waiting>\d+) reqs?,"
-    r"(?: Preemptions: (?P<preemptions>\d+),)?"
-    r" (?:GPU|CPU)? ?KV cache usage: (?P<usage>[\d.]+)%(?:.*?Prefix cache hit rate: (?:GPU: )?(?P<hits>[\d.]+)%)?",
-    series=True,
-)
-SIGHTS: Final = (STATISTICS,)
+SIGHTS: Final = load_lines.SIGHTS
+
+_RUNNING: Final = ("num_requests_running", "num_running_reqs", "requests_processing", "num_running_requests")
+_WAITING: Final = ("num_requests_waiting", "num_queue_reqs", "requests_deferred", "num_waiting_requests")
+_USAGE: Final = ("kv_cache_usage_perc", "gpu_cache_usage_perc", "cpu_kv_cache_usage_perc", "token_usage", "kv_cache_usage_ratio", "kv_cache_utilization")
+_PREEMPTED: Final = ("num_preemptions", "num_retracted_requests", "num_retracted_reqs")
+_GENERATED: Final = ("generation_tokens", "tokens_predicted")
+_PROMPTED: Final = ("prompt_tokens",)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSample:
-    """`t`: seconds, from any zero; None when unknown. Rates in tokens/s; `usage` and `hit_rate` from 0 to 1; None = not
-    stated. `preemptions`: the counter's value, not its growth."""
+    """`t`: seconds, from any zero; None when unknown. `running`, `waiting`: requests over all engines of the sample
+    (`engines` of them). Rates in tokens/s; `usage` and `hit_rate` from 0 to 1; None = not stated. `preemptions`: the
+    counter's value, not its growth."""
 
     t: float | None
     running: float | None
@@ -38,13 +42,78 @@ class LoadSample:
     hit_rate: float | None
     preemptions: float | None
     quote: Quote
+    engines: int = 1
+
+    @property
+    def idle(self) -> bool:
+        return not self.running and not self.waiting
+
+
+@dataclass(frozen=True, slots=True)
+class LoadShape:
+    """The busy samples of a load as medians; `samples` of them, over `seconds` (None when unknown).
+
+    `waiting_share`: share of busy samples in which somebody waits. `rising`: the queue grew from the first third to the
+    last. `per_request`: tokens/s of one running request.
+    """
+
+    samples: int
+    engines: int
+    running: float
+    waiting: float
+    usage: float | None
+    prompt_rate: float | None
+    generation_rate: float | None
+    hit_rate: float | None
+    waiting_share: float
+    rising: bool
+    seconds: float | None
+    middle: LoadSample
+    last: LoadSample
+
+    @property
+    def per_request(self) -> float | None:
+        return self.generation_rate / self.running if self.generation_rate is not None and self.running else None
 
 
 def load_of(log: Log, context: Context) -> Sequence[LoadSample]:
     """The context's metrics when it has several samples of them, else the log's lines, else one sample."""
     scraped = _from_metrics(context)
-    printed = [_from_line(hit) for hit in log.hits(STATISTICS)]
-    return scraped if len(scraped) > 1 or not printed else printed
+    if len(scraped) > 1:
+        return scraped
+    return _from_log(log) or scraped
+
+
+def shape_of(samples: Sequence[LoadSample]) -> LoadShape | None:
+    """None when the server was idle throughout or said nothing about its load."""
+    busy = [sample for sample in samples if sample.running is not None and not sample.idle]
+    if not busy:
+        return None
+    waiting = [sample.waiting or 0.0 for sample in busy]
+    third = max(1, len(busy) // 3)
+    times = [sample.t for sample in busy if sample.t is not None]
+    middle = sorted(busy, key=lambda sample: (sample.running or 0.0, sample.waiting or 0.0))[len(busy) // 2]
+    return LoadShape(
+        len(busy),
+        max(sample.engines for sample in busy),
+        _median(busy, lambda sample: sample.running) or 0.0,
+        median(waiting),
+        _median(busy, lambda sample: sample.usage),
+        _median(busy, lambda sample: sample.prompt_rate),
+        _median(busy, lambda sample: sample.generation_rate),
+        _median(busy, lambda sample: sample.hit_rate),
+        sum(1 for value in waiting if value) / len(waiting),
+        len(busy) > 2 and sum(waiting[-third:]) > sum(waiting[:third]),
+        times[-1] - times[0] if len(times) > 1 and times[-1] > times[0] else None,
+        middle,
+        busy[-1],
+    )
+
+
+def preempted(samples: Sequence[LoadSample]) -> float:
+    """Growth of the counter over the samples; a counter that fell was restarted."""
+    values = [sample.preemptions for sample in samples if sample.preemptions is not None]
+    return sum(grown(before, now) or 0.0 for before, now in pairwise(values))
 
 
 def clock_seconds(text: str) -> float | None:
@@ -56,73 +125,115 @@ def clock_seconds(text: str) -> float | None:
     return ((day * 24 + int(found[2])) * 60 + int(found[3])) * 60 + float(found[4].replace(",", "."))
 
 
-def _from_line(hit: Hit) -> LoadSample:
-    def number(group: str, scale: float = 1.0) -> float | None:
-        return hit.number(group) * scale if hit[group] else None
-
-    return LoadSample(
-        clock_seconds(hit.line.clock),
-        number("running"),
-        number("waiting"),
-        number("usage", 0.01),
-        number("prompt"),
-        number("generation"),
-        number("hits", 0.01),
-        number("preemptions"),
-        hit.quote(),
-    )
+def _median(samples: Sequence[LoadSample], of: Callable[[LoadSample], float | None]) -> float | None:
+    values = [value for sample in samples if (value := of(sample)) is not None]
+    return median(values) if values else None
 
 
-def metric(sample: Mapping[str, Any], *names: str) -> float | None:
-    """The first of these metrics in a sample, labels and `vllm:`/`headway:`/`vllm_` prefixes disregarded; several label
-    sets are added up."""
-    for name in names:
-        values = [
-            float(value)
-            for key, value in sample.items()
-            if re.sub(r"^(?:vllm|headway)[:_]", "", key.split("{")[0]) == name and isinstance(value, (int, float)) and not isinstance(value, bool)
-        ]
-        if values:
-            return sum(values)
-    return None
+def _from_log(log: Log) -> list[LoadSample]:
+    for seen, read in _READERS:
+        if hits := log.hits(seen):
+            return read(log, hits)
+    return []
+
+
+def _vllm(log: Log, hits: Sequence[Hit]) -> list[LoadSample]:
+    old = log.last(load_lines.OLD_HITS)
+    old_hits = old.number("hits") / 100 if old else None
+    return [
+        LoadSample(
+            clock_seconds(hit.line.clock),
+            _number(hit, "running"),
+            _number(hit, "waiting"),
+            _number(hit, "usage", 0.01),
+            _number(hit, "prompt"),
+            _number(hit, "generation"),
+            _number(hit, "hits", 0.01) if hit["hits"] else old_hits,
+            _number(hit, "preemptions"),
+            hit.quote(),
+        )
+        for hit in hits
+    ]
+
+
+def _sglang(log: Log, hits: Sequence[Hit]) -> list[LoadSample]:
+    prefills = log.hits(load_lines.SGLANG_PREFILL)
+    new, cached = (sum(hit.number(group) for hit in prefills) for group in ("new", "cached"))
+    rates = [rate for hit in prefills if (rate := _number(hit, "prompt")) is not None]
+    return [
+        LoadSample(
+            clock_seconds(hit.line.clock),
+            _number(hit, "running"),
+            _number(hit, "waiting"),
+            _number(hit, "usage"),
+            median(rates) if rates else None,
+            _number(hit, "generation"),
+            cached / (new + cached) if new + cached else None,
+            None,
+            hit.quote(),
+        )
+        for hit in hits
+    ]
+
+
+def _tensorrt(log: Log, hits: Sequence[Hit]) -> list[LoadSample]:
+    samples: list[LoadSample] = []
+    for hit in hits:
+        seconds = hit.number("step") * (1e-3 if hit["unit"] == "ms" else 1.0)
+        rate = hit.number("generated") / seconds if seconds > 0 else None
+        prompt = hit.number("context") / seconds if seconds > 0 else None
+        samples.append(LoadSample(None, _number(hit, "running"), _number(hit, "waiting"), None, prompt, rate, None, None, hit.quote()))
+    return samples
+
+
+def _llama(log: Log, hits: Sequence[Hit]) -> list[LoadSample]:
+    prompts = [hit.number("rate") for hit in log.hits(load_lines.LLAMA_PROMPT)]
+    prompt = median(prompts) if prompts else None
+    return [
+        LoadSample(clock_seconds(hit.line.clock), 1.0, None, None, prompt, hit.number("rate"), None, None, hit.quote()) for hit in hits
+    ]
+
+
+_READERS: Final = (
+    (STATISTICS, _vllm),
+    (load_lines.SGLANG_DECODE, _sglang),
+    (load_lines.TENSORRT_STEP, _tensorrt),
+    (load_lines.LLAMA_DECODE, _llama),
+)
+
+
+def _number(hit: Hit, group: str, scale: float = 1.0) -> float | None:
+    return hit.number(group) * scale if hit[group] else None
 
 
 def _from_metrics(context: Context) -> list[LoadSample]:
     samples: list[LoadSample] = []
-    before: Mapping[str, Any] | None = None
-    for index, sample in enumerate(context.items("metrics")):
-        if not isinstance(sample, Mapping):
-            continue
-        running, waiting = metric(sample, "num_requests_running"), metric(sample, "num_requests_waiting")
-        usage = metric(sample, "kv_cache_usage_perc", "gpu_cache_usage_perc", "cpu_kv_cache_usage_perc")
-        preemptions = metric(sample, "num_preemptions_total", "num_preemptions")
-        generated = _rate(before, sample, "generation_tokens_total", "generation_tokens")
-        prompted = _rate(before, sample, "prompt_tokens_total", "prompt_tokens")
-        queried = _grown(before, sample, "prefix_cache_queries_total", "prefix_cache_queries")
-        hits = _grown(before, sample, "prefix_cache_hits_total", "prefix_cache_hits")
-        hit_rate = hits / queried if queried and hits is not None else metric(sample, "gpu_prefix_cache_hit_rate", "prefix_cache_hit_rate")
-        before = sample
+    before: Scrape | None = None
+    for scrape in scrapes_of(context):
+        running, waiting, usage = scrape.total(*_RUNNING), scrape.total(*_WAITING), scrape.highest(*_USAGE)
+        preemptions = scrape.total(*_PREEMPTED)
+        generated = _rate(before, scrape, _GENERATED)
+        hits = _growth(before, scrape, "prefix_cache_hits", "cached_tokens")
+        queries = _growth(before, scrape, "prefix_cache_queries")
+        hit_rate = hits / queries if queries and hits is not None else scrape.highest("gpu_prefix_cache_hit_rate", "prefix_cache_hit_rate", "cache_hit_rate")
+        prompted, before = _rate(before, scrape, _PROMPTED), scrape
         if all(value is None for value in (running, waiting, usage, preemptions, generated)):
             continue
-        time = sample.get("t")
-        t = float(time) if isinstance(time, (int, float)) else None
-        quote = context.quote(f"metrics.{index}")
-        samples.append(LoadSample(t, running, waiting, usage, prompted, generated, hit_rate, preemptions, quote))
+        if usage is not None and usage > 1.5:  # a percentage in spite of its name
+            usage /= 100
+        generated = scrape.total("gen_throughput") if generated is None else generated
+        quote = quote_metrics(context, scrape, *_RUNNING, *_WAITING, *_USAGE, *_PREEMPTED, *_GENERATED)
+        engines = max(1, len(scrape.series(*_RUNNING)))
+        samples.append(LoadSample(scrape.t, running, waiting, usage, prompted, generated, hit_rate, preemptions, quote, engines))
     return samples
 
 
-def _grown(before: Mapping[str, Any] | None, now: Mapping[str, Any], *names: str) -> float | None:
-    """Growth of a counter since the sample before; a counter that fell was restarted and grew from zero."""
-    if (value := metric(now, *names)) is None or before is None or (old := metric(before, *names)) is None:
-        return None
-    return value - old if value >= old else value
+def _growth(before: Scrape | None, now: Scrape, *names: str) -> float | None:
+    return None if before is None else grown(before.total(*names), now.total(*names))
 
 
-def _rate(before: Mapping[str, Any] | None, now: Mapping[str, Any], *names: str) -> float | None:
-    grown = _grown(before, now, *names)
-    if grown is None or before is None:
+def _rate(before: Scrape | None, now: Scrape, names: tuple[str, ...]) -> float | None:
+    growth = _growth(before, now, *names)
+    if growth is None or before is None or before.t is None or now.t is None or now.t <= before.t:
         return None
-    start, end = before.get("t"), now.get("t")
-    if not isinstance(start, (int, float)) or not isinstance(end, (int, float)) or end <= start:
-        return None
-    return grown / (end - start)
+    return growth / (now.t - before.t)

@@ -16,8 +16,22 @@ from headway.doctor.facts.launch import Launch
 _GIB: Final = {"kib": 2**-20, "mib": 2**-10, "gib": 1.0, "tib": 2**10, "kb": 1e3 / 2**30, "mb": 1e6 / 2**30, "gb": 1e9 / 2**30, "b": 2**-30, "bytes": 2**-30}
 SIZE: Final = r"-?\d[\d,]*(?:\.\d+)? ?(?:[KMGT]i?B|bytes|B)"
 
-WEIGHTS: Final = sight("Model loading took", pattern=rf"Model loading took (?P<size>{SIZE})")
-KV_AVAILABLE: Final = sight("Available KV cache memory", pattern=rf"Available KV cache memory: (?P<size>{SIZE})")
+WEIGHTS: Final = sight(
+    "Model loading took", "Loading model weights took", "model weights take", "Load weight end",
+    pattern=rf"(?:Model loading took|[Ll]oading model weights took|model weights take|Load weight end\..*?mem usage=) ?(?P<size>{SIZE})",
+)  # fmt: skip
+KV_AVAILABLE: Final = sight(
+    "Available KV cache memory", "reserved for KV Cache is", pattern=rf"(?:Available KV cache memory: |reserved for KV Cache is )(?P<size>{SIZE})"
+)
+CAP: Final = sight(
+    "x gpu_memory_utilization (", "on startup is less than desired",
+    pattern=rf"total_gpu_memory \((?P<total>{SIZE})\) x gpu_memory_utilization \((?P<share>[\d.]+)\)"
+    r"|\((?P<free>[\d.]+)/(?P<all>[\d.]+) GiB\) on startup is less than desired \w+ memory utilization \((?P<wanted>[\d.]+),",
+)  # fmt: skip
+PEAK: Final = sight(
+    "activation peak memory takes", "torch peak memory increase",
+    pattern=rf"(?:activation peak memory takes |torch peak memory increase: )(?P<size>{SIZE})",
+)  # fmt: skip
 KV_TOKENS: Final = sight("KV cache size:", pattern=r"(?P<device>GPU|CPU)? ?KV cache size: (?P<tokens>[\d,]+) tokens")
 CONCURRENCY: Final = sight("Maximum concurrency", pattern=r"Maximum concurrency for (?P<length>[\d,]+) tokens per request: (?P<times>[\d.]+)x")
 OUT_OF_MEMORY: Final = sight(
@@ -27,11 +41,11 @@ OUT_OF_MEMORY: Final = sight(
     pattern=r"(?:OutOfMemoryError|(?:CUDA|HIP) out of memory)"
     rf"(?:.*?Tried to allocate (?P<asked>{SIZE}))?"
     rf"(?:.*?GPU (?P<gpu>\d+) has a total capacity of (?P<total>{SIZE}) of which (?P<free>{SIZE}) is free)?"
-    rf"(?:.*?(?:this process has|[Pp]rocess \d+ has) (?P<own>{SIZE}) memory in use)?"
+    rf"(?:.*?this process has (?P<own>{SIZE}) memory in use)?"
     rf"(?:.*?Of the allocated memory (?P<allocated>{SIZE}) is allocated by PyTorch)?"
     rf"(?:.*?(?P<reserved>{SIZE}) is reserved by PyTorch but unallocated)?",
 )
-SIGHTS: Final[tuple[Sight, ...]] = (WEIGHTS, KV_AVAILABLE, KV_TOKENS, CONCURRENCY, OUT_OF_MEMORY)
+SIGHTS: Final[tuple[Sight, ...]] = (WEIGHTS, KV_AVAILABLE, CAP, PEAK, KV_TOKENS, CONCURRENCY, OUT_OF_MEMORY)
 
 
 def gib(text: str) -> float:
@@ -44,7 +58,8 @@ def gib(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFacts:
-    """GiB. `per_worker`: process -> its `Available KV cache memory`. `utilization`: the cap as given, None if not."""
+    """GiB. `per_worker`: process -> its `Available KV cache memory`. `utilization`: the cap as given, None if not.
+    `peak`: activations as profiled."""
 
     total: Fact[float] | None
     utilization: Fact[float] | None
@@ -53,6 +68,7 @@ class MemoryFacts:
     per_worker: tuple[tuple[str, Fact[float]], ...]
     kv_tokens: Fact[int] | None
     concurrency: Fact[float] | None
+    peak: Fact[float] | None = None
 
 
 def memory_of(log: Log, context: Context, launch: Launch) -> MemoryFacts:
@@ -61,12 +77,13 @@ def memory_of(log: Log, context: Context, launch: Launch) -> MemoryFacts:
     utilization = launch.fact("gpu_memory_utilization")
     return MemoryFacts(
         total=_total(log, context),
-        utilization=Fact(float(utilization.value), utilization.quote) if utilization and _is_number(utilization.value) else None,
-        weights=_size(log.last(WEIGHTS)) or _from_context(context, "model.weights_gib"),
+        utilization=Fact(float(utilization.value), utilization.quote) if utilization and _is_number(utilization.value) else _share(log),
+        weights=_weights(log.last(WEIGHTS)) or _from_context(context, "model.weights_gib"),
         kv_available=_size(available[-1]) if available else None,
         per_worker=tuple((hit.line.process, Fact(gib(hit["size"]), hit.quote())) for hit in available),
         kv_tokens=Fact(int(tokens.number("tokens")), tokens.quote()) if tokens else None,
         concurrency=Fact(times.number("times"), times.quote()) if times else None,
+        peak=_size(log.last(PEAK)),
     )
 
 
@@ -74,7 +91,19 @@ def _size(hit: Hit | None) -> Fact[float] | None:
     return Fact(gib(hit["size"]), hit.quote()) if hit else None
 
 
+def _weights(hit: Hit | None) -> Fact[float] | None:
+    """Engines print GiB here and some call them GB."""
+    return Fact(gib(re.sub(r"(?<=\d) ?GB$", " GiB", hit["size"])), hit.quote()) if hit else None
+
+
+def _share(log: Log) -> Fact[float] | None:
+    hit = log.first(CAP)
+    return Fact(hit.number("share" if hit["share"] else "wanted"), hit.quote()) if hit else None
+
+
 def _total(log: Log, context: Context) -> Fact[float] | None:
+    for hit in log.hits(CAP):
+        return Fact(gib(hit["total"]) if hit["total"] else hit.number("all"), hit.quote())
     for hit in log.hits(OUT_OF_MEMORY):
         if hit["total"]:
             return Fact(gib(hit["total"]), hit.quote())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, Final
 
 from headway.doctor.evidence.context import Context
@@ -12,13 +13,27 @@ from headway.doctor.evidence.log.log import Log
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import Quote
 
-HEADER: Final = sight("prompt_tok", "ttft_cli", "ttft_srv", "ttft_s", "queue_s", pattern=r"^\s*[a-z_]+(?:\s+[a-z_0-9]+){3,}\s*$")
+HEADER: Final = sight(
+    "prompt_tok", "ttft_cli", "ttft_srv", "ttft_s", "ttft_ms", "queue_s", "queue_ms", "first_content", "out_tok", pattern=r"^[\s|]*[a-z_]\w*(?:[\s|]+[a-z_0-9]+){3,}[\s|]*$"
+)
 ROW: Final = sight(
     *(f"{letter}{digit}" for letter in ("r", "req-", "req", "cmpl-", "#") for digit in "0123456789"),
-    pattern=r"^\s*(?P<id>(?:r|req-?|cmpl-|chatcmpl-|#)?\d[\w-]*)(?P<cells>(?:\s+[\w.\-/%]+){3,})\s*$",
+    pattern=r"^[\s|]*(?P<id>(?:r|req-?|cmpl-|chatcmpl-|#)?\d[\w-]*)(?P<cells>(?:[\s|]+[\w.\-/%+:]+){3,})[\s|]*$",
     series=True,
 )
 SIGHTS: Final = (HEADER, ROW)
+
+# what a table may call the thing, seconds first; a `_ms` column is turned into seconds
+PROMPT_TOKENS: Final = ("prompt_tok", "prompt_tokens", "input_tok", "input_tokens")
+OUTPUT_TOKENS: Final = ("out_tok", "output_tok", "output_tokens", "completion_tokens", "gen_tok")
+QUEUE: Final = ("queue_s", "queue_time_s", "wait_s")
+PREFILL: Final = ("prefill_s", "prefill_time_s")
+TTFT_SERVER: Final = ("ttft_srv_s", "ttft_server_s", "server_ttft_s", "ttft_s")
+TTFT_CLIENT: Final = ("ttft_cli_s", "ttft_client_s", "client_ttft_s", "ttft_s")
+GAP_SERVER: Final = ("itl_srv_s", "itl_server_s", "itl_s", "tpot_s")
+GAP_CLIENT: Final = ("itl_cli_s", "itl_client_s")
+
+_WORDS: Final = ("prompt", "messages", "content", "input", "tools", "text", "system", "output", "answer", "body")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +53,37 @@ class RequestRow:
                 return float(value)
         return None
 
+    def seconds(self, *columns: str) -> float | None:
+        """The first of these `_s` columns that holds a number, or its `_ms` twin in seconds."""
+        for column in columns:
+            if (value := self.number(column)) is not None:
+                return value
+            if (value := self.number(column.removesuffix("_s") + "_ms")) is not None:
+                return value / 1e3
+        return None
+
+
+def medians(rows: Sequence[RequestRow], *columns: str) -> float | None:
+    """Median in seconds over the rows that have one of the columns; None when fewer than half do."""
+    values = [value for row in rows if (value := row.seconds(*columns)) is not None]
+    return median(values) if values and len(values) * 2 >= len(rows) else None
+
 
 def requests_of(log: Log, context: Context) -> Sequence[RequestRow]:
     rows = _from_table(log)
     if rows:
         return rows
     return [
-        RequestRow(str(row.get("id", index)), row, context.quote(f"requests.{index}"))
+        RequestRow(str(row.get("id", index)), row, _quote(context, index, row))
         for index, row in enumerate(context.items("requests"))
         if isinstance(row, Mapping)
     ]
+
+
+def _quote(context: Context, index: int, row: Mapping[str, Any]) -> Quote:
+    """Timings and sizes only: what users wrote is never shown."""
+    shown = ", ".join(f"{name}={value}" for name, value in row.items() if name not in _WORDS and isinstance(value, (int, float)))
+    return context.quote(f"requests.{index}", shown or f"request {index}")
 
 
 def _from_table(log: Log) -> list[RequestRow]:
@@ -57,10 +93,14 @@ def _from_table(log: Log) -> list[RequestRow]:
         header = next((found for found in reversed(headers) if _above(found, hit)), None)
         if header is None:
             continue
-        columns, cells = header.line.text.split(), hit.line.text.split()
+        columns, cells = _cells(header), _cells(hit)
         if len(columns) == len(cells):
             rows.append(RequestRow(cells[0], dict(zip(columns, map(_value, cells), strict=True)), hit.quote()))
     return rows
+
+
+def _cells(hit: Hit) -> list[str]:
+    return hit.line.text.replace("|", " ").split()
 
 
 def _above(header: Hit, row: Hit) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.doctor.diagnosis import Finding, Report
 from headway.doctor.words import Language
+
+if TYPE_CHECKING:
+    from headway.doctor.proof import Proof
 
 
 def report_json(report: Report, language: Language) -> str:
@@ -32,3 +35,7 @@ def _finding(finding: Finding, language: Language) -> dict[str, Any]:
         "fixes": [{"text": fix.text.speak(language), "command": fix.command} for fix in found.fixes],
         "verify": found.verify.speak(language),
     }
+
+
+def proof_object(proof: Proof, language: Language) -> dict[str, Any]:
+    return {"apply_check": {"verdict": proof.verdict, "said": proof.said.speak(language), "before": dict(proof.before), "after": dict(proof.after)}}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
+from rich.table import Table
 from rich.text import Text
 
 from headway.doctor.diagnosis import Finding, Report
 from headway.doctor.words import Language, Words
+
+if TYPE_CHECKING:
+    from headway.doctor.proof import Proof
 
 _SHOWN: Final = 3
 _EVIDENCE_SHOWN: Final = 4
@@ -19,6 +23,9 @@ _HEADINGS: Final = {
     "verify": Words("How to check", "如何验证"),
     "abstained": Words("Could not be judged", "无法判断"),
     "more": Words("more", "更多"),
+    "measure": Words("measure", "指标"),
+    "before": Words("before", "修复前"),
+    "after": Words("after", "修复后"),
 }
 
 
@@ -51,3 +58,15 @@ def _finding(finding: Finding, language: Language) -> RenderableType:
     colour = "red" if finding.is_answer and found.weight == "fatal" else "yellow" if finding.is_answer else "blue"
     title = f"{finding.rule.id}  {finding.title.speak(language)}  ({found.confidence:.0%})"
     return Panel(Group(*parts), title=Text(title, style="bold"), title_align="left", border_style=colour)
+
+
+def show_proof(proof: Proof, console: Console, language: Language) -> None:
+    """The verdict on a fix, with every measure before and after."""
+    colour = {"fixed": "green", "not fixed": "red", "other cause": "yellow", "could not tell": "yellow"}[proof.verdict]
+    console.print(Text(proof.said.speak(language), style=f"bold {colour}"))
+    if not proof.before:
+        return
+    table = Table(*(_HEADINGS[name].speak(language) for name in ("measure", "before", "after")), box=None)
+    for name, before in proof.before.items():
+        table.add_row(name, f"{before:g}", f"{proof.after[name]:g}")
+    console.print(table)

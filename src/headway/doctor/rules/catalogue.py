@@ -7,7 +7,18 @@ from importlib import import_module
 from typing import Final
 
 from headway.doctor.evidence.sight import Sight
-from headway.doctor.facts import exceptions, launch, load, memory, requests, startup
+from headway.doctor.facts import (
+    allocator,
+    cpu_threads,
+    device,
+    exceptions,
+    launch,
+    load,
+    memory,
+    processor_use,
+    requests,
+    startup,
+)
 from headway.doctor.rules.rule import Category, Rule
 
 ROOMS: Final[dict[Category, str]] = {
@@ -20,7 +31,7 @@ ROOMS: Final[dict[Category, str]] = {
     "distributed": "D",
     "runtime": "R",
 }
-_FACTS: Final = (exceptions, launch, load, memory, requests, startup)
+_FACTS: Final = (allocator, cpu_threads, device, exceptions, launch, load, memory, processor_use, requests, startup)
 
 
 @cache

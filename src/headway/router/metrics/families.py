@@ -77,6 +77,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("llm_model_inflight_requests", "gauge", "Requests that a model is answering now.", ("model",)),
     Family("vsr_upstream_attempts", "counter", "Tries by backend and how they ended; one that broke after it began well is counted as both.", ("model", "backend", "outcome")),
     Family("vsr_upstream_ejections", "counter", "Backends that consecutive failures took out for a time.", ("model", "backend")),
+    Family("vsr_upstream_waiting_requests", "gauge", "Requests that wait for a place at the backend now.", ("model", "backend")),
     Family("llm_reasoning_decisions", "counter", "Requests whose decision set the reasoning of a model: on, off.", ("model", "reasoning")),
     Family(
         "llm_reasoning_template_usage", "counter", "Fields for reasoning that went into requests to backends, by the model's reasoning family.", ("family", "param")

@@ -14,9 +14,10 @@ from headway.router.request.deadline import Deadline
 from headway.router.upstream.activity import ModelActivity
 from headway.router.upstream.backend import Backend
 from headway.router.upstream.connections import Connections
-from headway.router.upstream.errors import NoBackendError, UpstreamError, UpstreamTimeoutError
+from headway.router.upstream.errors import BackendBusyError, NoBackendError, UpstreamError, UpstreamTimeoutError
 from headway.router.upstream.exchange import Exchange, Times, TryError, open_exchange
 from headway.router.upstream.health import BackendState, BackendStates, note_failure, note_success
+from headway.router.upstream.places import leave_place, take_place
 from headway.router.upstream.pool import Pool
 from headway.router.upstream.reliability import Reliability
 from headway.router.upstream.retrying import Load, Repeats, repeats, wait_before
@@ -50,7 +51,7 @@ class Asking:
     async def ask(self, question: Question, reliability: Reliability | None = None) -> Exchange:
         """The answer of a backend, with whatever status it has after the tries that it may have. The caller reads or closes it.
 
-        Raises UpstreamError, UpstreamTimeoutError, NoBackendError; DeadlineError when the caller's own time is over.
+        Raises UpstreamError, UpstreamTimeoutError, BackendBusyError, NoBackendError; DeadlineError when the caller's own time is over.
         """
         reliability = reliability or self.target.reliability
         answered: bool | None = None
@@ -59,6 +60,8 @@ class Asking:
                 exchange = await self._tries(question, reliability, repeats_made)
             answered = exchange.status < 500
             return exchange
+        except BackendBusyError:  # says nothing about how well the model answers
+            raise
         except UpstreamError:
             answered = False
             raise
@@ -127,13 +130,15 @@ class Asking:
     async def _one_try(
         self, question: Question, reliability: Reliability, backend: Backend, state: BackendState, end: float
     ) -> Exchange:
-        left = _end(question, end) - time.monotonic()
-        if left <= 0:
-            raise TryError("total_timeout")
+        await self._place(reliability, backend, state, _left(question, end))
+        try:
+            left = _left(question, end)
+        except TryError:
+            leave_place(state)
+            raise
         head = min(each for each in (reliability.first_byte, reliability.per_try, left) if each is not None)
         connect = reliability.connect if head >= reliability.connect else head
         until = asyncio.get_running_loop().time() + left if left < float("inf") else None
-        state.in_flight += 1
         self._metrics.set("llm_model_inflight_requests", self._activity.enter(self.target.name), self.target.name)
         done = False
         try:
@@ -152,8 +157,18 @@ class Asking:
             if not done:
                 self._leave(state)
 
+    async def _place(self, reliability: Reliability, backend: Backend, state: BackendState, left: float) -> None:
+        waits = not state.has_place
+        if waits:
+            self._metrics.add("vsr_upstream_waiting_requests", 1, self.target.name, backend.alias)
+        try:
+            await take_place(state, reliability.max_in_flight, reliability.max_waiting, min(left, reliability.max_wait))
+        finally:
+            if waits:
+                self._metrics.add("vsr_upstream_waiting_requests", -1, self.target.name, backend.alias)
+
     def _leave(self, state: BackendState) -> None:
-        state.in_flight -= 1
+        leave_place(state)
         self._metrics.set("llm_model_inflight_requests", self._activity.leave(self.target.name), self.target.name)
 
     def _ended(self, question: Question, backend: Backend, outcome: str) -> None:
@@ -165,11 +180,19 @@ def _is_the_backends(failure: TryError | int, question: Question) -> bool:
     """Whether the failure speaks against the backend: not when it is busy, and not when the caller had no time left, or callers could take it out."""
     if isinstance(failure, int):
         return failure >= 500
-    return not (failure.timed_out and question.deadline is not None and question.deadline.left <= 0)
+    return not failure.busy and not (failure.timed_out and question.deadline is not None and question.deadline.left <= 0)
 
 
 def _end(question: Question, end: float) -> float:
     return end if question.deadline is None else min(end, question.deadline.at)
+
+
+def _left(question: Question, end: float) -> float:
+    """Seconds for another try. Raises TryError when there are none."""
+    left = _end(question, end) - time.monotonic()
+    if left <= 0:
+        raise TryError("total_timeout")
+    return left
 
 
 def _error(backend: Backend, failure: TryError | int, question: Question) -> Exception:
@@ -177,11 +200,16 @@ def _error(backend: Backend, failure: TryError | int, question: Question) -> Exc
     if failure.timed_out:
         if question.deadline is not None and question.deadline.left <= 0:
             return DeadlineError("the time that the request allows was over before a backend answered")
-        return UpstreamTimeoutError(f'backend "{backend.alias}" {_SENTENCES[failure.outcome]}')
+        if not failure.busy:
+            return UpstreamTimeoutError(f'backend "{backend.alias}" {_SENTENCES[failure.outcome]}')
+    if failure.busy:
+        return BackendBusyError(f'backend "{backend.alias}" {_SENTENCES[failure.outcome]}', fix="Try again later, or see max_in_flight in docs/routing.md.")
     return UpstreamError(f'backend "{backend.alias}" {_SENTENCES[failure.outcome]}')
 
 
 _SENTENCES: Mapping[str, str] = {
+    "queue_full": "has as many requests under way as it may have, and as many wait as may",
+    "queue_timeout": "had no place for this request in time: it has as many under way as it may have",
     "connect_failed": "cannot be reached",
     "connect_timeout": "did not accept a connection in time",
     "first_byte_timeout": "did not begin to answer in time",

@@ -10,7 +10,7 @@ _READ_BUFFER = 256 * 1024  # a slow client stops the reading of its backend at t
 
 
 class Connections:
-    """Made in the event loop on first use. There is no limit of connections: admission is the listener's."""
+    """Made in the event loop on first use. There is no limit of connections here: the places of each backend bound them."""
 
     def __init__(self) -> None:
         self._sessions: dict[str | None, aiohttp.ClientSession] = {}

@@ -17,6 +17,12 @@ class UpstreamTimeoutError(UpstreamError):
     reason = "upstream_timeout"
 
 
+class BackendBusyError(UpstreamError):
+    """A backend has as many requests as it may have, and as many wait as may, or this one waited long enough."""
+
+    reason = "upstream_overloaded"
+
+
 class NoBackendError(UpstreamError):
     """There is no backend that could be asked: none is declared with a weight, or the circuit of every candidate is open."""
 

@@ -21,7 +21,7 @@ _LAST_STATUS = 599
 class TryError(Exception):
     """Why a try gave no answer.
 
-    `outcome`: connect_failed, connect_timeout (nothing was sent), closed (gone before the first byte), first_byte_timeout, bad_answer, and once the
+    `outcome`: queue_full, queue_timeout (the backend had no place for it), connect_failed, connect_timeout (nothing was sent), closed (gone before the first byte), first_byte_timeout, bad_answer, and once the
     head was there idle_timeout, total_timeout, broken, too_large.
     """
 
@@ -29,7 +29,11 @@ class TryError(Exception):
 
     @property
     def sent(self) -> bool:
-        return self.outcome not in ("connect_failed", "connect_timeout")
+        return not self.busy and self.outcome not in ("connect_failed", "connect_timeout")
+
+    @property
+    def busy(self) -> bool:
+        return self.outcome in ("queue_full", "queue_timeout")
 
     @property
     def timed_out(self) -> bool:

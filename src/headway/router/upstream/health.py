@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import time
+from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
 class BackendState:
     """`healthy` is the word of active checks, `ejected_until` that of consecutive failures (seconds of `time.monotonic`). `failing` is whether the
-    last try failed: the log tells when that changes, not each failure."""
+    last try failed: the log tells when that changes, not each failure. At most `most` requests are in flight, `waiting` are those that want a place."""
 
     in_flight: int = 0
+    most: int = sys.maxsize
+    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
     failures_in_row: int = 0
     ejections: int = 0
     ejected_until: float = 0.0
     healthy: bool = True
     failing: bool = False
+
+    @property
+    def has_place(self) -> bool:
+        return self.in_flight < self.most and not self.waiting
 
     def ejected(self, now: float) -> bool:
         return now < self.ejected_until

@@ -12,7 +12,8 @@ from headway.router.upstream.health import BackendState, BackendStates
 class Pool:
     """Smooth weighted round robin, or the fewest requests in flight for the weight (equal ones in turn). Weight 0 takes no requests.
 
-    Ejected and unhealthy backends are passed over while another one is left; when none is, asking one of them is better than refusing.
+    Ejected and unhealthy backends are passed over while another one is left; when none is, asking one of them is better than refusing. Those that
+    have as many requests as they may are passed over likewise; when all do, the one with the fewest for its weight gets one more that waits.
     """
 
     def __init__(self, backends: Sequence[Backend], states: BackendStates, least_request: bool = False):
@@ -39,17 +40,18 @@ class Pool:
             at for at in range(len(self._members)) if self._members[at][0].alias not in tried
         ]
         among = fresh or alive
-        if self._least:
-            least = min(self._load(at) for at in among)
-            among = [at for at in among if self._load(at) == least]
-        return self._members[self._next(among)]
+        free = [at for at in among if self._members[at][1].has_place]
+        if self._least or not free:
+            least = min(self._load(at) for at in free or among)
+            free = [at for at in free or among if self._load(at) == least]
+        return self._members[self._next(free)]
 
     def untried(self, tried: Collection[str]) -> bool:
         return any(backend.alias not in tried for backend, _ in self._members)
 
     def _load(self, at: int) -> float:
         backend, state = self._members[at]
-        return (state.in_flight + 1) / backend.weight
+        return (state.in_flight + len(state.waiting) + 1) / backend.weight
 
     def _next(self, among: Sequence[int]) -> int:
         total = 0

@@ -23,7 +23,8 @@ class Reliability:
     tried once. A number bounds how often a request is sent again, for every reason together: connections that fail or close before the
     answer begins (`on_connect`), tries that pass `per_try`, answers with one of `statuses`. `total` covers all tries and their waits, and the
     reading of an answer in one piece; a stream only until it begins. `per_try` and `first_byte` end with the first byte of an answer's
-    body, `idle` is the longest silence after that.
+    body, `idle` is the longest silence after that. A backend has at most `max_in_flight` requests at a time; `max_waiting` more wait for it, each for
+    at most `max_wait`.
     """
 
     least_request: bool = False
@@ -46,6 +47,9 @@ class Reliability:
     health_path: str | None = None
     health_interval: float = 10.0
     health_timeout: float = 2.0
+    max_in_flight: int = 512
+    max_waiting: int = 512
+    max_wait: float = 30.0
 
 
 _TIMES: Mapping[str, str] = {
@@ -56,6 +60,7 @@ _TIMES: Mapping[str, str] = {
     "retry_back_off_base": "back_off_base",
     "retry_back_off_max": "back_off_max",
     "retry_after_max": "retry_after_max",
+    "max_wait": "max_wait",
 }
 _LIMITS: Mapping[str, str] = {
     "total_timeout": "total",
@@ -70,6 +75,8 @@ _AS_THEY_ARE: Mapping[str, str] = {
     "consecutive_5xx": "consecutive_5xx",
     "max_ejection_percent": "max_ejection_percent",
     "health_check_path": "health_path",
+    "max_in_flight": "max_in_flight",
+    "max_waiting": "max_waiting",
     "retry_budget_percent": "budget_percent",
     "retry_budget_min_concurrency": "budget_minimum",
 }

@@ -56,6 +56,8 @@ def repeats(reliability: Reliability, failure: TryError | int, used: int, untrie
     A model without `retry_count` gets each other backend once after a failed connection, and one more send when a connection
     closed before the answer began: a kept connection may have been closed at that moment, and a completion has no side effects.
     """
+    if isinstance(failure, TryError) and failure.busy:  # waiting again at the end of the same queue would help nobody
+        return untried and (reliability.retries is None or used < reliability.retries)
     if reliability.retries is None:
         if isinstance(failure, int):
             return False

@@ -20,7 +20,7 @@ from headway.router.selection.result import Selection
 from headway.router.upstream.asking import Asking
 from headway.router.upstream.cascading import cascade
 from headway.router.upstream.composing import question_for
-from headway.router.upstream.errors import NoBackendError, UpstreamError, UpstreamTimeoutError
+from headway.router.upstream.errors import BackendBusyError, NoBackendError, UpstreamError, UpstreamTimeoutError
 from headway.router.upstream.fallback import Fallback, fallback_of
 from headway.router.upstream.formats.table import FORMATS
 from headway.router.upstream.health_checks import HealthCheck, HealthChecks
@@ -148,7 +148,7 @@ class ConnectedUpstreams:
                 last = await self.ask(context, mine, policy.decision, seconds=None if seconds == float("inf") else seconds)
                 ok = last.status not in fallback.statuses
             except UpstreamError as error:
-                last, ok = error, False
+                last, ok = error, None if isinstance(error, BackendBusyError) else False
             finally:
                 if fallback.breaker is not None:
                     circuit.end(fallback.breaker, ok)

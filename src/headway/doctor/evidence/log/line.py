@@ -12,13 +12,16 @@ from headway.doctor.finding import Quote
 
 _QUOTE_CHARS: Final = 240
 _PLAIN_START: Final = 44  # so many characters at the start of a quote stay as they stand in the log
+_COMPARED: Final = 40
+_ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """`number` counts from 1 at LF in the file as given. `process`: what printed it, such as `EngineCore pid=7`, "" if
     unknown. `level`: DEBUG | INFO | WARNING | ERROR | CRITICAL or "". `place`: `core.py:1108`, a logger's name, or "".
-    `clock`: the text of its own time stamp or "". `text`: what is left. `fields`: the members of a JSON line."""
+    `clock`: the text of its own time stamp or "". `text`: what is left. `fields`: the members of a JSON line.
+    `container`: the container or unit around the process, or "". `raw`: the line as it stands in the file."""
 
     source: str
     number: int
@@ -28,20 +31,50 @@ class Line:
     clock: str
     text: str
     fields: Mapping[str, object] = field(default_factory=dict)
+    container: str = ""
+    raw: str = ""
+
+    @property
+    def starts_a_record(self) -> bool:
+        """Whether a logger began something new here; other lines continue what stands above them."""
+        return bool(self.level or self.place or self.fields) or (self.process != self.container and bool(self.process))
 
     def quote(self, start: int = 0) -> Quote:
-        """The text from `start` on, masked and cut. A secret near the start moves the start behind it, so that the
-        quote begins with words that stand in the log."""
-        piece = mask(self.text[start : start + 4 * _QUOTE_CHARS])
-        while (at := piece.find(MASK)) != -1 and at < _PLAIN_START:
-            head, tail = piece[:at], piece[at + len(MASK) :]
-            if len(head.strip()) >= len(tail.strip()):
-                piece = head
-                break
-            piece = tail
-        if len(piece) > _QUOTE_CHARS:
-            piece = piece[:_QUOTE_CHARS] + "…"
-        return Quote(self.source, self.number, piece.strip())
+        """The text from `start` on, masked and cut, beginning with words that stand in the file."""
+        shown = _shown(self.text[start : start + 4 * _QUOTE_CHARS])
+        if self.raw and not _stands_in(shown, self.raw):
+            shown = _shown(self._as_written(start))
+        return Quote(self.source, self.number, shown)
+
+    def _as_written(self, start: int) -> str:
+        """The same place in the raw line, which a wrapper wrote in its own way (JSON, colours)."""
+        raw = _ESCAPE.sub("", self.raw)
+        for length in (_COMPARED, 16, 8):
+            if (at := raw.find(self.text[start : start + length].strip())) > 0:
+                return raw[at : at + 4 * _QUOTE_CHARS]
+        return raw[: 4 * _QUOTE_CHARS]
+
+
+def _shown(text: str) -> str:
+    """`text` masked and cut. A secret near the start moves the start behind it, so that the quote begins with plain words."""
+    piece = mask(text)
+    while (at := piece.find(MASK)) != -1 and at < _PLAIN_START:
+        head, tail = piece[:at], piece[at + len(MASK) :]
+        if len(head.strip()) >= len(tail.strip()):
+            piece = head
+            break
+        piece = tail
+    if len(piece) > _QUOTE_CHARS:
+        piece = piece[:_QUOTE_CHARS] + "…"
+    return piece.strip()
+
+
+def _stands_in(shown: str, raw: str) -> bool:
+    return _squeezed(shown).strip("…. ")[:_COMPARED] in _squeezed(_ESCAPE.sub("", raw))
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)

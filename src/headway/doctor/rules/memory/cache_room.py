@@ -1,59 +1,220 @@
-"""The KV cache has no room: for any block (O1), or for one sequence (O2)."""
+"""The KV cache has no room for a single block: which term of the budget used it up (O1), or that the cap is too small (O10)."""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from headway.doctor.case import Case
+from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
-from headway.doctor.facts.memory import SIZE, gib
-from headway.doctor.finding import STATED, Fix, Found
+from headway.doctor.finding import STATED, Fix, Found, Quote
+from headway.doctor.rules.memory.blame import blame
+from headway.doctor.rules.memory.flag_names import flag
+from headway.doctor.rules.memory.lighter_weights import lighter_weights
+from headway.doctor.rules.memory.sizes import kv_gib, round_up, utilization, weights_gib
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-ONE_REQUEST: Final = sight(
-    "To serve at least one request",
-    pattern=rf"max seq len \((?P<length>[\d,]+)\), \(?(?P<needed>{SIZE})(?: of memory for the KV cache| KV cache) is needed"
-    rf".*?(?:available KV cache memory \(|and it has )(?P<available>{SIZE})",
-)
-_BLOCK: Final = 16
+NO_BLOCKS: Final = sight(
+    "No available memory for the cache blocks", "PU blocks: 0", "cuda blocks: 0", "CUDA blocks: 0", "Available KV cache memory: -",
+    "reserved for KV Cache is -", "Please try to increase --mem-fraction-static", "no memory is left for the KV cache", "and one block of",
+    pattern=r"No available memory for the cache blocks|(?:GPU|cuda|CUDA) blocks: 0\b|(?:KV cache memory: |KV Cache is )-(?:0\.0*[1-9]|[1-9])"
+    r"|Not enough memory\. Please try to increase|no memory is left for the KV cache|the KV cache has .* and one block of \d+ tokens takes",
+)  # fmt: skip
+Fault = Literal["foreign", "cap", "weights", "activations"]
+
+_HIGHEST: Final = 0.95
+_GUESSED_PEAK: Final = 1.0
+_ONE_SEQUENCE: Final = 0.5
+_FOREIGN_GIB: Final = 1.0
 
 
-def one_sequence_does_not_fit(case: Case) -> Found | None:
-    """x GiB for N tokens gives bytes per token; what there is, divided by it and rounded down to a block, is the context
-    that fits."""
-    hit = case.log.first(ONE_REQUEST)
+@dataclass(frozen=True, slots=True)
+class Room:
+    """GiB; None = unknown. `least`: the smallest share of the total that leaves room for one sequence."""
+
+    hit: Hit
+    fault: Fault
+    share: float
+    total: float | None
+    weights: float | None
+    peak: float | None
+    foreign: float
+    available: float | None
+    sequence: float
+    least: float | None
+
+    @property
+    def cap(self) -> float | None:
+        return None if self.total is None else self.share * self.total
+
+    def sum(self) -> Words:
+        """The budget, each known term shown."""
+        parts, zh = [], []
+        if self.cap is not None and self.total is not None:
+            parts.append(f"{self.share:g} x {self.total:.2f} = {self.cap:.2f} GiB cap")
+            zh.append(f"上限 {self.share:g} x {self.total:.2f} = {self.cap:.2f} GiB")
+        else:
+            parts.append(f"a cap of {self.share:g} of the device")
+            zh.append(f"上限为设备的 {self.share:g}")
+        if self.weights is not None:
+            parts.append(f"- {self.weights:.2f} weights")
+            zh.append(f"- 权重 {self.weights:.2f}")
+        parts.append(f"- {self.peak:.2f} activations and others" if self.peak is not None else f"- about {_GUESSED_PEAK:g} activations")
+        zh.append(f"- 激活及其他 {self.peak:.2f}" if self.peak is not None else f"- 激活约 {_GUESSED_PEAK:g}")
+        if self.foreign >= _FOREIGN_GIB:
+            parts.append(f"- {self.foreign:.2f} of other processes")
+            zh.append(f"- 其他进程 {self.foreign:.2f}")
+        rest = self.available
+        if rest is None and self.cap is not None and self.weights is not None:
+            rest = self.cap - self.weights - (self.peak if self.peak is not None else _GUESSED_PEAK) - (self.foreign if self.foreign >= _FOREIGN_GIB else 0)
+        tail = f" = {rest:.2f} GiB for blocks" if rest is not None else ""
+        return Words(" ".join(parts) + tail, " ".join(zh) + (f" = 留给缓存块 {rest:.2f} GiB" if rest is not None else ""))
+
+    def quotes(self, case: Case) -> list[Quote]:
+        facts = (case.memory.total, case.memory.utilization, case.memory.weights, case.memory.peak)
+        return [self.hit.quote(), *(fact.quote for fact in facts if fact is not None)]
+
+
+def room_of(case: Case) -> Room | None:
+    """None when the cache found room."""
+    hit = case.log.first(NO_BLOCKS)
     if hit is None:
+        failure = blame(case)
+        if failure is None or failure.rule != "O1":
+            return None
+        hit = failure.oom.hit
+    memory, share, weights = case.memory, utilization(case), weights_gib(case)
+    available = memory.kv_available.value if memory.kv_available and memory.kv_available.value <= 0 else None
+    peak = memory.peak.value if memory.peak else None
+    total = memory.total.value if memory.total else None
+    if total is None and None not in (available, peak, weights):
+        total = (weights + peak + available) / share  # type: ignore[operator]
+    gpu = case.device.gpu(0)
+    foreign = (sum(size for _, _, size in gpu.processes) or gpu.used or 0.0) if gpu else 0.0
+    if peak is None and total is not None and weights is not None and available is not None:
+        peak = max(0.0, share * total - weights - available)
+    sequence = kv_gib(case, case.launch.number("max_model_len") or 4096) or _ONE_SEQUENCE
+    least = None
+    if weights is not None and total is not None:
+        least = round_up((weights + (peak if peak is not None else _GUESSED_PEAK) + sequence) / total)
+    room = Room(hit, "weights", share, total, weights, peak, foreign, available, sequence, least)
+    return Room(hit, _fault(room), share, total, weights, peak, foreign, available, sequence, least)
+
+
+def _fault(room: Room) -> Fault:
+    peak = room.peak if room.peak is not None else _GUESSED_PEAK
+    if room.total is None or room.weights is None or room.cap is None or room.least is None:
+        return "cap" if room.share <= 0.5 else "weights"
+    needed = room.weights + peak + room.sequence
+    if room.foreign >= _FOREIGN_GIB and needed <= _HIGHEST * room.total < needed + room.foreign:
+        return "foreign"
+    if room.share < room.least <= _HIGHEST and (room.share <= 0.85 or room.weights < 0.6 * room.total):
+        return "cap"
+    if room.weights + 1.5 < room.cap and peak > max(2.0, 0.3 * room.weights):
+        return "activations"
+    return "weights"
+
+
+def no_room(case: Case) -> Found | None:
+    room = room_of(case)
+    if room is None or room.fault in ("cap", "foreign"):
         return None
-    length, needed, available = int(hit.number("length")), gib(hit["needed"]), gib(hit["available"])
-    fits = int(length * available / needed) // _BLOCK * _BLOCK
-    per_token = needed * 2**20 / length
+    terms = room.sum()
+    if room.fault == "activations":
+        step = int(case.launch.number("max_num_batched_tokens") or 8192)
+        smaller = max(512, step // 4)
+        cause = Words(
+            f"No KV block fits: {terms.en}. The activations of one step of {step} tokens are the large term, not the weights.",
+            f"放不下任何 KV 块：{terms.zh}。占大头的是一步 {step} 个 token 的激活，而不是权重。",
+        )
+        fixes = [Fix(Words("make the step, and with it the activation peak, smaller", "减小单步 token 数，从而降低激活峰值"), flag(case, "step", smaller))]
+        fixes.append(Fix(Words("and fewer sequences at once", "并减少同时处理的序列数"), flag(case, "sequences", 64)))
+    else:
+        cause = Words(
+            f"No KV block fits: {terms.en}. The weights are the large term, so a share near 1 would not help, and a smaller share makes it worse.",
+            f"放不下任何 KV 块：{terms.zh}。占大头的是权重，因此把份额提到接近 1 无济于事，调低份额只会更糟。",
+        )
+        fixes = lighter_weights(case, room.weights or 0.0, room.total) if room.weights else _unknown_weights(case)
     return Found(
-        cause=Words(
-            f"One sequence of {length} tokens needs {needed:.2f} GiB of KV cache ({per_token:.1f} KiB per token) and {available:.2f} GiB"
-            f" are there: at most {fits} tokens fit. A larger card is not needed for shorter contexts.",
-            f"一个 {length} token 的序列需要 {needed:.2f} GiB KV 缓存（每 token {per_token:.1f} KiB），而只有 {available:.2f} GiB："
-            f"最多容纳 {fits} 个 token。若不需要这么长的上下文，无需更大的卡。",
-        ),
-        evidence=[hit.quote()],
-        fixes=[Fix(Words("limit the context to what fits", "把上下文限制到能容纳的长度"), f"--max-model-len {fits}")],
+        cause=cause,
+        evidence=room.quotes(case),
+        fixes=fixes,
         verify=Words(
-            "start again: the log shows `Maximum concurrency` of at least 1.00x", "重新启动：日志中 `Maximum concurrency` 不低于 1.00x"
+            "start again: `Available KV cache memory` is positive and larger than one sequence" + f" (about {room.sequence:.2f} GiB)",
+            f"重新启动：`Available KV cache memory` 为正且大于一个序列（约 {room.sequence:.2f} GiB）",
         ),
         confidence=STATED,
     )
 
 
+def _unknown_weights(case: Case) -> list[Fix]:
+    return [
+        Fix(Words("take 4-bit or 8-bit weights of this model", "改用该模型的 4 位或 8 位权重")),
+        Fix(Words("split the model over two cards", "用两张卡切分模型"), flag(case, "split", 2)),
+        Fix(Words("see what the weights need on this card first", "先看权重在这张卡上需要多少"), f"headway plan {case.launch.model}" if case.launch.model else None),
+    ]
+
+
+def cap_too_small(case: Case) -> Found | None:
+    """The smallest share is (weights + activations + one sequence) / total."""
+    room = room_of(case)
+    if room is None or room.fault != "cap":
+        return None
+    least = room.least if room.least is not None else (0.92 if not case.device.is_cpu else 0.7)
+    terms = room.sum()
+    return Found(
+        cause=Words(
+            f"{flag(case, 'share')} {room.share:g} is a cap on the whole device, not the part to spare: {terms.en}. The model needs at least {least:g} of it;"
+            " a smaller value, or a larger card, is not the answer.",
+            f"{flag(case, 'share')} {room.share:g} 是对整个设备的上限，而不是“留出多少”：{terms.zh}。该模型至少需要 {least:g}；调得更小或换更大的卡都不对。",
+        ),
+        evidence=room.quotes(case),
+        fixes=[
+            Fix(
+                Words(
+                    f"raise the cap to at least {least:g}; nothing else needs the device" if room.foreign < _FOREIGN_GIB else f"raise the cap to at least {least:g}",
+                    f"把上限提高到至少 {least:g}",
+                ),
+                flag(case, "share", f"{max(least, min(0.9, round_up(least + 0.05))):g}"),
+            )
+        ],
+        verify=Words(
+            "start again: `Available KV cache memory` is positive, the number of blocks above 0",
+            "重新启动：`Available KV cache memory` 为正，缓存块数大于 0",
+        ),
+        confidence=STATED if room.total is not None and room.weights is not None else 0.8,
+    )
+
+
 RULES: Final = (
     Rule(
-        id="O2",
-        title=Words("One sequence does not fit the KV cache", "单个序列放不进 KV 缓存"),
-        symptoms=Words("`To serve at least one request with the model's max seq len`", "`To serve at least one request with the model's max seq len`"),
-        why=Words("the model's context default is longer than the cache", "模型默认上下文比缓存长"),
-        needs=Words("the sizes in the message", "报错信息中的大小"),
-        remedy=Words("a shorter context, an 8-bit KV cache, or more memory for the cache", "缩短上下文、8 位 KV 缓存，或给缓存更多内存"),
-        check=Words("the start passes with a concurrency of at least 1.00x", "启动通过，并发不低于 1.00x"),
-        judge=one_sequence_does_not_fit,
-        sees=(ONE_REQUEST,),
+        id="O1",
+        title=Words("No room for cache blocks", "没有空间放 KV 缓存块"),
+        symptoms=Words(
+            "`No available memory for the cache blocks`, `# GPU blocks: 0`, a negative `Available KV cache memory`",
+            "`No available memory for the cache blocks`、`# GPU blocks: 0`、`Available KV cache memory` 为负",
+        ),
+        why=Words("the cap (share x total) is used up by weights and activations before any block", "上限（份额 x 总量）在放入任何块之前已被权重和激活用完"),
+        needs=Words("total, share, weights, activation peak, other processes", "总量、份额、权重、激活峰值、其他进程"),
+        remedy=Words(
+            "by the largest term: lighter weights or more cards, a smaller step, a larger share, or the other process ended",
+            "看哪一项最大：更轻的权重或更多的卡、更小的单步、更大的份额，或结束其他进程",
+        ),
+        check=Words("`Available KV cache memory` positive and larger than one sequence", "`Available KV cache memory` 为正且大于一个序列"),
+        judge=no_room,
+        sees=(NO_BLOCKS,),
+    ),
+    Rule(
+        id="O10",
+        title=Words("The memory share is too low", "显存份额设得太低"),
+        symptoms=Words("no cache blocks, with a small share and small weights", "没有缓存块，而份额和权重都很小"),
+        why=Words("the share is read as what to save; it is a cap on the total", "份额被理解为“要省下多少”，其实它是总量的上限"),
+        needs=Words("total, share, weights", "总量、份额、权重"),
+        remedy=Words("raise it to (weights + activations + one sequence) / total or more", "提高到（权重 + 激活 + 一个序列）/ 总量 或以上"),
+        check=Words("blocks above 0", "块数大于 0"),
+        judge=cap_too_small,
+        sees=(NO_BLOCKS,),
     ),
 )

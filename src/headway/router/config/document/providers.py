@@ -115,7 +115,8 @@ class BackendRef(Node):
 
 
 class ProviderReliability(Node):
-    """What is absent has the value that docs/routing.md states. Durations are texts such as 30s; 0 for total and idle means no limit."""
+    """What is absent has the value that docs/routing.md states. Durations are texts such as 30s; 0 for total and idle means no limit. The places of a
+    backend (`max_in_flight`, and the queue before them) are an addition of Headway."""
 
     lb_policy: Literal["round_robin", "least_request"] = "round_robin"
     retry_count: int | None = Field(default=None, ge=0, le=5)
@@ -137,6 +138,9 @@ class ProviderReliability(Node):
     retry_after_max: PositiveDuration | None = None
     retry_budget_percent: float | None = Field(default=None, gt=0, le=100)
     retry_budget_min_concurrency: int | None = Field(default=None, ge=0)
+    max_in_flight: int | None = Field(default=None, ge=1)
+    max_waiting: int | None = Field(default=None, ge=0)
+    max_wait: PositiveDuration | None = None
 
     @model_validator(mode="after")
     def _grow(self) -> ProviderReliability:

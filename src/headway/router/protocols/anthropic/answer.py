@@ -10,6 +10,7 @@ import orjson
 
 from headway.router.listener.usage import usage_of
 from headway.router.protocols.deltas import CallPart, Delta, read_delta, read_message
+from headway.router.protocols.part_order import PartOrder
 from headway.router.request.reply import Chunks
 
 _REASONS: Final = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "function_call": "tool_use", "content_filter": "refusal"}
@@ -29,7 +30,7 @@ def message_of(completion: Mapping[str, Any], model: str) -> dict[str, Any]:
 
 async def message_events(chunks: Chunks, model: str) -> AsyncIterator[bytes]:
     """`message_start` with the first chunk, `message_stop` at the end of `chunks`; counts are in `message_delta`, since they come last."""
-    blocks = _Blocks()
+    blocks, order = _Blocks(), PartOrder()
     started, finish, stop, refused = False, None, None, False
     counts: dict[str, int] = _usage({})
     async for chunk in chunks:
@@ -41,13 +42,14 @@ async def message_events(chunks: Chunks, model: str) -> AsyncIterator[bytes]:
             counts = _usage(chunk)
         delta = read_delta(chunk)
         finish, stop, refused = delta.finish or finish, delta.stop or stop, refused or bool(delta.refusal)
-        found = blocks.say(delta)
+        found = [event for part in order.take(delta) for event in blocks.say(part)]
         if found:
             yield b"".join(found)
     if started:
+        held = [event for part in order.rest() for event in blocks.say(part)]
         reason, sequence = _stop(finish, stop, refused, blocks.has_calls)
         last = {"delta": {"stop_reason": reason, "stop_sequence": sequence}, "usage": counts}
-        yield b"".join([*blocks.close(), _event("message_delta", last), _event("message_stop", {})])
+        yield b"".join([*held, *blocks.close(), _event("message_delta", last), _event("message_stop", {})])
 
 
 class _Blocks:

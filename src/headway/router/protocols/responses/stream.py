@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from headway.router.protocols.deltas import CallPart, Delta, read_delta
+from headway.router.protocols.part_order import PartOrder
 from headway.router.protocols.responses.answer import (
     call_item,
     finished,
@@ -35,7 +36,7 @@ class ResponseStream:
         """`response.created` with the first chunk; what fails before it still gets a status of its own."""
         head: dict[str, Any] = {}
         finish: str | None = None
-        started = False
+        started, order = False, PartOrder()
         async for chunk in chunks:
             if not started:
                 started = True
@@ -43,10 +44,11 @@ class ResponseStream:
             head.update({name: chunk[name] for name in ("model", "usage") if chunk.get(name)})
             delta = read_delta(chunk)
             finish = delta.finish or finish
-            found = b"".join(self._say(delta))
+            found = [event for part in order.take(delta) for event in self._say(part)]
             if found:
-                yield found
-        last = self._close(finish)
+                yield b"".join(found)
+        held = [event for part in order.rest() for event in self._say(part)]
+        last = [*held, *self._close(finish)]
         self.final = finished(self._response, self._output, finish, head)
         yield b"".join([*last, self._event(f"response.{self.final['status']}", response=self.final)])
 

@@ -1,0 +1,36 @@
+"""A model card (headers of weight files and a configuration) -> ModelShape, with the counts of the files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headway.artifacts.card import ModelCard
+from headway.capacity.config_shape import config_shape
+from headway.capacity.model_shape import ModelShape
+from headway.capacity.weight_bytes import is_embedding, is_head
+
+
+def card_shape(card: ModelCard) -> ModelShape:
+    """Parameters, tables and stored bytes as the files have them; layers, heads and cache as the configuration says. A card
+    without tensors (a configuration alone) is what the configuration says.
+
+    Raises CapacityError (`unknown_geometry`).
+    """
+    shape = config_shape(card.config, card.reference)
+    method = None if card.quantization is None else str(card.quantization.get("quant_method"))
+    shape = replace(shape, context_length=card.context_length, architecture=card.architecture or shape.architecture, quantization=method)
+    if not card.tensors:
+        return shape
+    head = sum(tensor.elements for tensor in card.tensors.values() if is_head(tensor))
+    tables = sum(tensor.elements for tensor in card.tensors.values() if is_embedding(tensor)) or shape.embeddings
+    skipped = shape.parameters - shape.active - (shape.embeddings if shape.head or shape.kind == "encoder" else 0)
+    unread = tables if head or shape.kind == "encoder" else 0
+    return replace(
+        shape, parameters=card.parameters, embeddings=tables, head=head, active=max(1, card.parameters - unread - max(0, skipped)),
+        stored_bytes=card.weight_bytes, stored_types=dict(card.dtype_bytes), native_bits=_native_bits(card),
+    )  # fmt: skip
+
+
+def _native_bits(card: ModelCard) -> int:
+    """32 for a checkpoint that is float32 throughout."""
+    return 32 if set(card.dtype_bytes) <= {"F32", "I64", "I32"} and "F32" in card.dtype_bytes else 16

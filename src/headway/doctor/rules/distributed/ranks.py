@@ -1,0 +1,68 @@
+"""What several rules of this room ask: how many GPUs there are, how the model is split, on which node a line was printed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from headway.doctor.case import Case
+from headway.doctor.evidence.log.line import Line
+
+_IP: Final = re.compile(r"\bip=(?P<ip>\d{1,3}(?:\.\d{1,3}){3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Tensor, pipeline and data parallel sizes as given; 1 when not given."""
+
+    tensor: int
+    pipeline: int
+
+    @property
+    def world(self) -> int:
+        return self.tensor * self.pipeline
+
+
+def split_of(case: Case) -> Split:
+    """Of the launch: flags, or what the engine says it uses."""
+    tensor = case.launch.number("tensor_parallel_size") or case.launch.number("tp_size") or 1
+    pipeline = case.launch.number("pipeline_parallel_size") or case.launch.number("pp_size") or 1
+    return Split(max(1, int(tensor)), max(1, int(pipeline)))
+
+
+def gpus_on_host(case: Case) -> int | None:
+    """GPUs that the context lists for this host, None when it lists none."""
+    listed = case.context.get("host.gpus")
+    return len(listed) if isinstance(listed, list) else None
+
+
+def visible_gpus(case: Case) -> int | None:
+    """How many GPUs `CUDA_VISIBLE_DEVICES` (or its ROCm namesakes) leaves, None when it is not set."""
+    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+        if case.context.has(f"env.{name}"):
+            return len([index for index in case.context.text(f"env.{name}").split(",") if index.strip() not in ("", "-1")])
+    return None
+
+
+def divisors(number: int, at_most: int) -> list[int]:
+    """Largest first."""
+    return [size for size in range(min(number, at_most), 0, -1) if number % size == 0]
+
+
+def node_of(line: Line) -> str:
+    """The node that printed a line: `ip=` of a Ray worker, or the part of `node-2 | ...` that the process kept; "" if unknown."""
+    found = _IP.search(line.process) or _IP.search(line.text)
+    if found:
+        return found["ip"]
+    return line.process if re.fullmatch(r"(?:node|host|worker|rank|gpu|pod)[\w.\-/]*\d[\w.\-/]*", line.process) else ""
+
+
+def serve_command(case: Case, flags: str) -> str:
+    """`vllm serve MODEL` with these flags; the flags alone when the model is not known."""
+    model = case.launch.model
+    return f"vllm serve {model} {flags}" if model else flags
+
+
+def in_kubernetes(case: Case) -> bool:
+    return case.context.has("env.KUBERNETES_SERVICE_HOST") or "kubernetes" in case.context.text("command").lower() or "k8s" in case.context.text("command").lower()

@@ -1,0 +1,43 @@
+"""How fast this machine multiplies matrices: the best of several products, with the threads that torch has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+MatrixFormat = Literal["bf16", "fp32", "int8"]
+FORMATS: Final[tuple[MatrixFormat, ...]] = ("bf16", "fp32", "int8")
+# Rows, inner and outer size: a large prefill of a small layer, and a cube.
+_SIZES: Final = ((2048, 1024, 3072), (1536, 2048, 2048))
+
+
+def measure_matrix_speed(kind: MatrixFormat, seconds: float = 0.3, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Operations (a product and a sum are two) per second, the best pass over two sizes; imports torch."""
+    best = 0.0
+    for rows, inner, outer in _SIZES:
+        product = _product(kind, rows, inner, outer)
+        product()  # the first call prepares kernels
+        until, passes = clock() + seconds / len(_SIZES), 0
+        while passes < 2 or clock() < until:
+            started = clock()
+            product()
+            best = max(best, 2.0 * rows * inner * outer / max(clock() - started, 1e-9))
+            passes += 1
+    return best
+
+
+def _product(kind: MatrixFormat, rows: int, inner: int, outer: int) -> Callable[[], Any]:
+    """With the weight packed where oneDNN packs, as the engine's layers are."""
+    import torch
+
+    if kind == "int8":
+        left, right = torch.ones(rows, inner, dtype=torch.int8), torch.ones(outer, inner, dtype=torch.int8).t()
+        return lambda: torch._int_mm(left, right)
+    dtype = torch.bfloat16 if kind == "bf16" else torch.float32
+    x, weight = torch.ones(rows, inner, dtype=dtype), torch.ones(outer, inner, dtype=dtype)
+    packs = torch.backends.mkldnn.is_available() and (kind == "fp32" or torch.ops.mkldnn._is_mkldnn_bf16_supported())  # type: ignore[no-untyped-call]
+    if not packs:
+        return lambda: torch.nn.functional.linear(x, weight)
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight, None)
+    return lambda: torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
