@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from headway.router.metrics.absent import ABSENT
 from headway.router.metrics.families import FAMILIES
 from headway.router.metrics.page import metrics_markdown
 from tests.docs.pages import PAGES, ROOT
@@ -49,6 +50,11 @@ def test_the_page_is_printed_from_the_table() -> None:
 @pytest.mark.parametrize("name", KNOWN)
 def test_every_family_is_filled(name: str) -> None:
     assert f'"{name}"' in WRITTEN
+
+
+def test_what_is_told_to_be_missing_is_missing() -> None:
+    beginnings = tuple(each.names.removesuffix("*") for each in ABSENT)
+    assert not [name for name in KNOWN if name.startswith(beginnings)]
 
 
 @pytest.mark.parametrize("fill", FILLS, ids=str)

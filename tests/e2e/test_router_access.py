@@ -34,6 +34,7 @@ def test_who_has_no_token_sees_health_only(router: RunningRouter) -> None:
     assert [status(router, None, path=path) for path in ("/health", "/ready", "/startup-status", "/api/v1/config")] == [200, 200, 401, 401]
     assert status(router, "admin-2") == 401
     assert status(router, None, "POST", "/api/v1/routing/preview") == 401
+    assert ["x-headway-version" in router.get(path).headers for path in ("/health", "/startup-status")] == [False, False]
 
 
 def test_roles_may_what_their_permissions_say(router: RunningRouter) -> None:

@@ -24,10 +24,11 @@ BODY = {"messages": [{"role": "user", "content": "hi"}]}
 
 
 @contextmanager
-def slow_process(folder: Path, name: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """A backend in a process of its own, and its endpoint."""
+def backend_process(folder: Path, name: str, kind: str = "slow", port: int = 0) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A backend of tests/e2e in a process of its own, and its endpoint; `port` for one that comes back where it was."""
     file = folder / name
-    process = subprocess.Popen([sys.executable, "-m", "tests.e2e.slow_backend", str(file)], cwd=ROOT)
+    file.unlink(missing_ok=True)
+    process = subprocess.Popen([sys.executable, "-m", f"tests.e2e.{kind}_backend", str(file), *([str(port)] if port else [])], cwd=ROOT)
     try:
         end = time.monotonic() + 20
         while not file.exists() or not file.read_text():
@@ -56,7 +57,7 @@ async def _posts(router: RunningRouter, model: str, count: int) -> list[httpx.Re
 
 
 def test_a_backend_killed_inside_a_stream_ends_it_with_an_error(tmp_path: Path) -> None:
-    with slow_process(tmp_path, "a") as (process, endpoint), started_router(tmp_path / "r", document(m=([endpoint], {}))) as router:
+    with backend_process(tmp_path, "a") as (process, endpoint), started_router(tmp_path / "r", document(m=([endpoint], {}))) as router:
         events: list[str] = []
         with router.client.stream("POST", f"{router.url}/v1/chat/completions", json={"model": "m", "stream": True, **BODY}) as response:
             assert response.status_code == 200
@@ -75,7 +76,7 @@ def test_a_backend_killed_inside_a_stream_ends_it_with_an_error(tmp_path: Path) 
 
 def test_no_request_is_lost_with_a_backend_that_dies(tmp_path: Path) -> None:
     with (
-        slow_process(tmp_path, "a") as (process, first),
+        backend_process(tmp_path, "a") as (process, first),
         backend(answers()) as second,
         started_router(tmp_path / "r", document(m=([first, second.endpoint], {}))) as router,
     ):
@@ -130,3 +131,54 @@ def test_a_client_that_leaves_ends_the_work_of_its_backend(tmp_path: Path) -> No
             httpx.post(f"{router.url}/v1/chat/completions", json={"model": "m", **BODY}, timeout=0.5, trust_env=False)
         router.until(lambda: found.gone == 2)
         router.until(lambda: router.metric('llm_model_inflight_requests{model="m"}') == 0)
+
+
+def test_when_all_replicas_are_down_it_is_said_and_one_that_comes_back_answers(tmp_path: Path) -> None:
+    """Killed together, with requests inside; then one of them starts again on its port."""
+    with backend_process(tmp_path, "a") as (first, one), backend_process(tmp_path, "b") as (second, two):
+        ejecting = {"reliability": {"consecutive_5xx": 2, "base_ejection_time": "60s"}}
+        with started_router(tmp_path / "r", document(m=([one, two], ejecting))) as router:
+
+            async def work() -> list[httpx.Response]:
+                inside = asyncio.ensure_future(_posts(router, "m", 10))
+                while await asyncio.to_thread(router.metric, 'llm_model_inflight_requests{model="m"}') != 10:
+                    await asyncio.sleep(0.05)
+                first.kill()
+                second.kill()
+                return [*await inside, *await _posts(router, "m", 10)]
+
+            for answer in asyncio.run(work()):
+                told = answer.json()["error"]
+                assert (answer.status_code, told["reason"]) == (502, "upstream_failed")
+                assert told["message"].startswith('backend "m/b')
+                assert one not in answer.text
+                assert two not in answer.text
+            streamed = router.chat("hi", model="m", stream=True)
+            assert (streamed.status_code, streamed.headers["content-type"]) == (502, "application/json")
+            assert router.get("/ready").status_code == 200  # the router itself is well
+            with backend_process(tmp_path, "a", "echo", int(one.rpartition(":")[2])):
+                found = asyncio.run(_posts(router, "m", 20))
+                assert [answer.status_code for answer in found] == [200] * 20
+                assert {answer.json()["choices"][0]["message"]["content"] for answer in found} == {"hi"}
+            assert router.metric('llm_model_inflight_requests{model="m"}') == 0
+
+
+def test_a_backend_never_has_more_requests_than_its_places(tmp_path: Path) -> None:
+    """30 at once for 4 places and 16 in the queue: 10 are told so at once, nobody else notices."""
+    bounds = {"reliability": {"max_in_flight": 4, "max_waiting": 16}}
+    with backend_process(tmp_path, "a", "echo") as (_, endpoint), started_router(tmp_path / "r", document(m=([endpoint], bounds))) as router:
+
+        async def work() -> list[httpx.Response]:
+            limits = httpx.Limits(max_connections=None)
+            body = {"model": "m", "messages": [{"role": "user", "content": "slow words"}]}
+            async with httpx.AsyncClient(trust_env=False, timeout=30, limits=limits) as client:
+                return await asyncio.gather(*(client.post(f"{router.url}/v1/chat/completions", json=body) for _ in range(30)))
+
+        found = asyncio.run(work())
+        refused = [answer for answer in found if answer.status_code != 200]
+        assert len(refused) == 10
+        assert {(answer.status_code, answer.json()["error"]["reason"], answer.headers["retry-after"]) for answer in refused} == {(503, "upstream_overloaded", "1")}
+        assert httpx.get(f"http://{endpoint}/most", trust_env=False).json() == {"most": 4}
+        assert router.metric('vsr_upstream_attempts_total{backend="m/b0",model="m",outcome="queue_full"}') == 10
+        assert router.metric('vsr_upstream_waiting_requests{backend="m/b0",model="m"}') == 0
+        assert router.chat("hi", model="m").status_code == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from headway import __version__
 from tests.e2e.router_process import PUBLIC, RunningRouter, backend, command, started_router, two_models
 from tests.router.upstream.scripted_backend import DONE, ScriptedBackend, answers, chunk, streams
+from tests.shim.environments import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +96,29 @@ def test_status_request_route_and_logs_of_the_command_line(router: RunningRouter
     assert wrong.returncode == 1
     assert "x-vsr-selected-model" in wrong.stderr
     assert "generation 1 serves" in command(router, "logs").stdout
+
+
+def test_a_router_of_another_version_is_named_once(tmp_path: Path, small: ScriptedBackend) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "sitecustomize.py").write_text("import headway\nheadway.__version__ = '99.0.0'\n")
+    document = two_models(small.endpoint, small.endpoint)
+    with started_router(tmp_path / "router", document, PYTHONPATH=f"{other}{os.pathsep}{ROOT / 'src'}") as newer:
+        preview = command(newer, "route", "preview", "--prompt", "hi")
+        assert preview.returncode == 0
+        assert preview.stderr.count("the router runs version 99.0.0, this command is version " + __version__) == 1
+        told = command(newer, "status")
+        assert f"version     99.0.0 (this command: {__version__})" in told.stdout
+        assert json.loads(command(newer, "status", "--json").stdout)[0]["version"] == "99.0.0"
+        refused = command(newer, "config", "rollback", "77")
+        assert refused.returncode == 1
+        assert "the router runs version 99.0.0" in refused.stderr  # beside what is wrong
+
+
+def test_a_router_of_the_same_version_is_not_talked_about(router: RunningRouter) -> None:
+    assert "version" not in command(router, "route", "preview", "--prompt", "hi").stderr
+    assert f"version     {__version__}\n" in command(router, "status").stdout
+    assert router.get("/health").headers["x-headway-version"] == __version__
 
 
 def test_commands_find_the_router_of_their_folder_whatever_its_port(router: RunningRouter) -> None:

@@ -22,15 +22,11 @@ def card_shape(card: ModelCard) -> ModelShape:
     if not card.tensors:
         return shape
     head = sum(tensor.elements for tensor in card.tensors.values() if is_head(tensor))
-    tables = sum(tensor.elements for tensor in card.tensors.values() if is_embedding(tensor)) or shape.embeddings
+    found = sum(tensor.elements for tensor in card.tensors.values() if is_embedding(tensor))
+    tables = found if found and shape.kind == "decoder" else shape.embeddings
     skipped = shape.parameters - shape.active - (shape.embeddings if shape.head or shape.kind == "encoder" else 0)
     unread = tables if head or shape.kind == "encoder" else 0
     return replace(
         shape, parameters=card.parameters, embeddings=tables, head=head, active=max(1, card.parameters - unread - max(0, skipped)),
-        stored_bytes=card.weight_bytes, stored_types=dict(card.dtype_bytes), native_bits=_native_bits(card),
+        stored_bytes=card.weight_bytes, stored_types=dict(card.dtype_bytes),
     )  # fmt: skip
-
-
-def _native_bits(card: ModelCard) -> int:
-    """32 for a checkpoint that is float32 throughout."""
-    return 32 if set(card.dtype_bytes) <= {"F32", "I64", "I32"} and "F32" in card.dtype_bytes else 16

@@ -57,8 +57,11 @@ class Deployment:
         return round((sequences * one + null) * self.cache_number_bytes)
 
     def need(self, context: int, sequences: int) -> Need:
-        """Of `sequences` at once, each `context` tokens long. Grows with both."""
-        step = Step(min(self.step_tokens, context * sequences), min(self.rows, sequences), context)
+        """Of `sequences` at once, each `context` tokens long. Never shrinks as either grows. vLLM reserves for the largest step that its
+        flags allow, whatever is asked of it; Headway takes what a step takes."""
+        step = Step(self.step_tokens, self.rows, context)
+        if self.engine != "vllm":
+            step = Step(min(self.step_tokens, context * sequences), min(self.rows, sequences), context)
         arithmetic = VLLM if self.engine == "vllm" else HEADWAY
         return Need(
             -(-self.weights // self.ranks),

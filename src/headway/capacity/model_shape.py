@@ -52,7 +52,6 @@ class ModelShape:
     context_length: int | None
     kv: tuple[KvLayers, ...] = ()
     state_numbers: int = 0
-    native_bits: int = 16  # of the weights before any quantization: 32 for models that are served in float32
     quantization: str | None = None
     stored_bytes: int | None = None
     stored_types: Mapping[str, int] = field(default_factory=dict)

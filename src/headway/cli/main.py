@@ -20,11 +20,13 @@ _COMMANDS = {
     "chat": ("headway.cli.chat:chat_command", "Talk to a model that is served."),
     "complete": ("headway.cli.complete:complete_command", "Let a model that is served continue a text."),
     "inspect": ("headway.cli.inspect:inspect_command", "Show what a model is and whether it fits, from headers only."),
+    "plan": ("headway.cli.plan:plan_command", "Say what a model needs and reaches on this machine or a card, before it is loaded."),
     "bench": ("headway.cli.bench:bench_group", "Measure throughput and latency."),
     "doctor": ("headway.cli.doctor:doctor_group", "Find out why something is slow, out of memory or silent."),
+    "tune": ("headway.cli.tune:tune_command", "Find the flags that serve a model best, by measuring."),
     "shim": ("headway.cli.shim:shim_group", "Let `vllm` mean Headway in this environment."),
 }
-_NOT_BUILT = ("plan", "tune", "eval", "quantize", "env", "run-batch", "collect-env", "launch")
+_NOT_BUILT = ("eval", "quantize", "env", "run-batch", "collect-env", "launch")
 
 
 @click.command(

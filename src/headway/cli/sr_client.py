@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 import httpx
 
+from headway import __version__
 from headway.cli.sr_place import CONFIG, port_offset, state_folder
 from headway.cli.sr_run_file import running_routers
 from headway.errors import HeadwayError
@@ -18,6 +19,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 MANAGEMENT_PORT, PUBLIC_PORT = 8080, 8899
 _ROOT = "/api/v1"
 _CONNECT_SECONDS = 5.0
+_VERSION_HEADER = "x-headway-version"
 
 
 def management_options(timeout: float = 15.0) -> Callable[[_Command], _Command]:
@@ -45,21 +47,35 @@ def usual_endpoint() -> str:
 
 
 class ManagementClient:
-    """Raises HeadwayError for an address that is none, a router that does not answer, and refusals."""
+    """Raises HeadwayError for an address that is none, a router that does not answer, and refusals. A router of another version than this command
+    is told of once, on standard error; `router_version` is None until it has answered, and for one that does not say."""
 
     def __init__(self, endpoint: str | None, timeout: float, token_env: str) -> None:
         token = os.environ.get(token_env, "").strip()
         self._root = (endpoint or usual_endpoint()).rstrip("/").removesuffix(_ROOT)
         self._http = client(self._root, timeout, {"Authorization": f"Bearer {token}"} if token else {})
+        self.router_version: str | None = None
 
     def call(
         self, method: str, path: str, body: Any = None, *, etag: str | None = None, query: Mapping[str, str] | None = None, any_status: bool = False
     ) -> httpx.Response:  # fmt: skip
         headers = {"If-Match": etag} if etag else {}
         response = answered(self._http, self._root, method, path, json=body, headers=headers, params=query)
+        self._compare_versions(response.headers.get(_VERSION_HEADER))
         if response.is_error and not any_status:
             raise refused(response)
         return response
+
+    def _compare_versions(self, told: str | None) -> None:
+        if told is None or self.router_version is not None:
+            return
+        self.router_version = told
+        if told != __version__:
+            click.echo(f"warning: {skew(told)}", err=True)
+
+
+def skew(router_version: str) -> str:
+    return f"the router runs version {router_version[:40]}, this command is version {__version__}: what one of them knows may be unknown to the other"
 
 
 def client(url: str, timeout: float | None, headers: Mapping[str, str]) -> httpx.Client:

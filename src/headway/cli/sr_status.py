@@ -11,6 +11,7 @@ from typing import Any
 import click
 import psutil
 
+from headway import __version__
 from headway.cli.sr_client import ManagementClient
 from headway.cli.sr_ignored import ignored_options, place_options, tell_ignored
 from headway.cli.sr_place import config_option, state_folder
@@ -70,6 +71,7 @@ def _status(router: RunningRouter) -> dict[str, Any]:
         told["rss_bytes"] = psutil.Process(router.pid).memory_info().rss
         management = ManagementClient(router.urls["management"], 5.0, "VSR_MGMT_TOKEN")
         told["startup"] = management.call("GET", "/startup-status", any_status=True).json()
+        told["version"] = management.router_version
         told["activation"] = management.call("GET", "/api/v1/config/hash").json()
     except (HeadwayError, ValueError, KeyError, psutil.Error) as error:
         told["problem"] = str(error)
@@ -80,6 +82,8 @@ def _lines(status: dict[str, Any]) -> list[str]:
     startup, activation = status.get("startup", {}), status.get("activation", {})
     lines = [f"router  pid {status['pid']}  {startup.get('phase', 'unreachable')}  up {status['uptime_seconds']:.0f} s  {status['config']}"]
     lines += [f"  {name:11} {url}" for name, url in status["urls"].items()]
+    if status.get("version"):
+        lines.append(f"  version     {status['version']}{'' if status['version'] == __version__ else f' (this command: {__version__})'}")
     if "rss_bytes" in status:
         lines.append(f"  memory      {status['rss_bytes'] / 2**20:,.0f} MiB")
     for deployment in startup.get("model_deployments", ()):

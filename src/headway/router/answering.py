@@ -9,8 +9,8 @@ from headway.router.plugins.plugin import Plugin
 from headway.router.plugins.running import PluginRun
 from headway.router.request.context import RequestContext
 from headway.router.request.reply import Reply
-from headway.router.routing import route
-from headway.router.selection.result import Selection
+from headway.router.routing import awake, route
+from headway.router.selection.result import ALL_REST, Selection
 
 
 class NoModelError(HeadwayError):
@@ -46,12 +46,15 @@ async def answer_unprocessed(context: RequestContext) -> Reply:
     name = context.generation.names.resolve(context.view.model)
     model = name.model if name.recipe is None else context.generation.recipes[name.recipe].default_model
     status = "selected" if model else "unavailable"
-    context.selection = Selection(model, "passthrough", "processing was skipped", status, order=(model,) if model else (), lora=name.lora)
+    found = Selection(model, "passthrough", "processing was skipped", status, order=(model,) if model else (), lora=name.lora)
+    context.selection = awake(found, context.generation)
     return await _send(context)
 
 
 async def _send(context: RequestContext) -> Reply:
     if context.selection is None or context.selection.model is None:
+        if context.selection is not None and context.selection.reason == ALL_REST:
+            raise NoModelError(f"no model can answer this request: {ALL_REST}", fix="Give one of its backend_refs a weight of at least 1.")
         raise NoModelError("no model can answer this request", fix="Give a decision modelRefs, or set providers.defaults.model.")
     return await context.generation.upstreams.send(context)
 

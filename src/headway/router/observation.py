@@ -9,6 +9,7 @@ from typing import Any
 
 from headway.router.truth import Truth
 
+UNSCANNED = "unscanned"
 _NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
@@ -37,6 +38,11 @@ class Observation:
     def key(self) -> str:
         """`type:name`, as traces and `signal_errors` write it."""
         return f"{self.kind}:{self.name}"
+
+    @property
+    def is_unscanned(self) -> bool:
+        """Whether it counts as it does because content was not read."""
+        return self.reason is not None and self.reason.startswith(f"{UNSCANNED}_")
 
 
 class Observations:

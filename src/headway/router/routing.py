@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from headway.errors import HeadwayError
+from headway.router.generation.generation import Generation
 from headway.router.metrics.routing_counts import count_routing
 from headway.router.request.context import RequestContext
 from headway.router.request.metadata import check_metadata
-from headway.router.selection.result import Selection
+from headway.router.selection.result import ALL_REST, Selection
 
 
 class UnresolvedDecisionError(HeadwayError):
@@ -27,7 +29,8 @@ async def route(context: RequestContext) -> None:
     generation = context.generation
     name = generation.names.resolve(context.view.model)
     if name.recipe is None:
-        context.selection = Selection(name.model, "passthrough", "the request names this model", order=(name.model or "",), lora=name.lora)
+        named = Selection(name.model, "passthrough", "the request names this model", order=(name.model or "",), lora=name.lora)
+        context.selection = awake(named, generation)
         return
     check_metadata(context.body.get("metadata"))
     recipe = context.recipe = generation.recipes[name.recipe]
@@ -47,7 +50,14 @@ async def route(context: RequestContext) -> None:
             f'decision "{decision.failed}" cannot be evaluated: a signal that it needs is unknown', fix="Try again, or see signal_errors in the preview."
         )
     with _timed(context, "selection"):
-        context.selection = await _select(context)
+        context.selection = awake(await _select(context), generation)
+
+
+def awake(selection: Selection, generation: Generation) -> Selection:
+    """The selection, unless its model takes no requests: then there is none."""
+    if selection.model not in generation.resting:
+        return selection
+    return replace(selection, model=None, order=(), status="unavailable", reason=ALL_REST)
 
 
 async def _select(context: RequestContext) -> Selection:

@@ -29,9 +29,13 @@ DRESSES: dict[str, Dress] = {
 }
 
 
+def is_dressed(lines: list[str]) -> bool:
+    return len(_DRESSED.findall("\n".join(lines))) > len(lines) / 4
+
+
 def dressed(lines: list[str], random: Random) -> list[str]:
     """All lines in one dress; logs that wear one already keep it."""
-    if len(_DRESSED.findall("\n".join(lines))) > len(lines) / 4:
+    if is_dressed(lines):
         return lines
     dress = DRESSES[random.choice(list(DRESSES))]
     return [dress(index, line) for index, line in enumerate(lines)]

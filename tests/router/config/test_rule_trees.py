@@ -57,6 +57,7 @@ BROKEN = {
     "a policy that is not at the root": (f"conditions: [{{operator: AND, conditions: [{OK}], on_unknown: match}}]", "rules.conditions[0]", "on_unknown belongs to the root"),
     "a label for a keyword": ("{type: keyword, name: billing_words, label: x}", "rules", "label"),
     "on_error for a keyword": ("{type: keyword, name: billing_words, on_error: match}", "rules", "on_error"),
+    "on_unscanned for a keyword": ("{type: keyword, name: billing_words, on_unscanned: match}", "rules", "on_unscanned is only for conditions on systemone"),
     "on_error below on_unknown": (
         "operator: AND\non_unknown: match\nconditions: [{type: systemone, name: q, on_error: match}]", "rules", "on_error has no meaning below on_unknown",
     ),

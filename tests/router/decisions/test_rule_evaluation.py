@@ -98,6 +98,24 @@ def test_a_condition_says_itself_what_a_failed_signal_counts_as(on_error: str | 
     assert node.score is None
 
 
+@pytest.mark.parametrize("kleene", [False, True])
+@pytest.mark.parametrize("own", [None, "match", "no_match", "unknown"])
+@pytest.mark.parametrize("rule", list(Truth))
+def test_a_condition_says_itself_what_unread_content_counts_as(rule: Truth, own: str | None, kleene: bool) -> None:
+    told = leaf("secrets", "systemone", label="password") | ({"on_unscanned": own} if own else {}) | ({"on_unknown": "match"} if kleene else {})
+    labels = ("password", "unscanned") if rule is Truth.TRUE else ()
+    seen = Observation("systemone", "secrets", rule, matched_labels=labels, reason="unscanned_scan_budget")
+    node = compile_rules(RuleNode.model_validate(told), Leaves(SCALES))(Observations([seen]))
+    meant = rule if own is None else {"match": Truth.TRUE, "no_match": Truth.FALSE, "unknown": Truth.UNKNOWN}[own]
+    assert node.truth is (Truth.FALSE if meant is Truth.UNKNOWN and not kleene else meant)
+    assert (node.assumed, node.reason) == (True, "unscanned_scan_budget")
+    answered = Observation("systemone", "secrets", Truth.TRUE, labels={"password": 0.9}, matched_labels=("password",))
+    failed = Observation("systemone", "secrets", Truth.UNKNOWN, reason="question_timeout")
+    evaluate = compile_rules(RuleNode.model_validate(told), Leaves(SCALES))
+    assert evaluate(Observations([answered])).truth is Truth.TRUE
+    assert evaluate(Observations([failed])).truth is (Truth.UNKNOWN if kleene else Truth.FALSE)
+
+
 def test_what_nobody_observed_does_not_match() -> None:
     assert compile_rules(RuleNode.model_validate(leaf("gone")), Leaves(SCALES))(Observations()).truth is Truth.FALSE
 

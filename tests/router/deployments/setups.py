@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from headway.router.config.document.document import Document
@@ -23,8 +24,8 @@ QUICK = Tempo(
 NOUL = {"type": "noul", "instructions": "Is it urgent?"}
 
 
-def document(deployments: dict[str, Any], **catalog: Any) -> Document:
-    return Document.model_validate({"version": "v0.3", "global": {"model_catalog": {"deployments": deployments, **catalog}}})
+def document(deployments: dict[str, Any], *, folder: Path | None = None, **catalog: Any) -> Document:
+    return Document.of({"version": "v0.3", "global": {"model_catalog": {"deployments": deployments, **catalog}}}, folder)
 
 
 def attached(endpoint: str, **more: Any) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def test_what_bindings_require(tmp_path: Path) -> None:
         "rag.reranker": {"deployment": "m", "contract": "relevance_scores.v1", "pair_scorer": {"layer": 6}},
         "embedding": {"deployment": "e", "contract": "embedding.v1"},
     }
-    found = requirements_of(document({}, bindings=bindings), tmp_path)
+    found = requirements_of(document({}, bindings=bindings, folder=tmp_path))
     assert found == [
         Requirement("m", "domain_classifier", "classify", ("sequence",), "topic", ("a", "b"), True),
         Requirement("m", "fact_check_classifier", "classify", ("sequence",), None, ("a", "b"), True),
@@ -78,7 +78,7 @@ def test_label_files_that_cannot_be_used(tmp_path: Path, content: str | None) ->
         (tmp_path / "map.json").write_text(content)
     bindings = {"domain_classifier": {"deployment": "m", "contract": "label_distribution.v1", "mapping_path": "map.json"}}
     with pytest.raises(ConfigError, match=r"mapping_path map\.json cannot be used"):
-        requirements_of(document({}, bindings=bindings), tmp_path)
+        requirements_of(document({}, bindings=bindings, folder=tmp_path))
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"data": {}}', b"\xff"])

@@ -64,6 +64,25 @@ def test_replicas_share_the_work_and_one_may_die(folder: Path) -> None:
     asyncio.run(run())
 
 
+def test_all_replicas_die_at_once_and_both_come_back(folder: Path) -> None:
+    async def run() -> None:
+        async with stage_in(folder, first_backoff=0.3) as stage:
+            found = stage.deployments({"judge": {"provider": "model_runtime", "artifact": "/models/judge", "replicas": [{"device": "cpu"}] * 2}})
+            await found.wait()
+            [pool] = found.pools
+            for start in stage.starts:
+                os.killpg(start["pid"], signal.SIGKILL)
+            await until(lambda: not pool.ready)
+            assert [(await ask(found)).reason for _ in range(3)] == ["unavailable"] * 3
+            assert stage.metrics.value("vsr_model_runtime_ready", "judge") == 0
+            await until(lambda: pool.ready)  # the first that is back answers for both
+            assert (await ask(found)).value["noul"] == 0.5
+            await until(lambda: pool.state.state == "ready")
+            assert [worker.restarts for worker in pool.workers] == [1, 1]
+
+    asyncio.run(run())
+
+
 def test_what_metrics_tell_during_and_after_a_reload(folder: Path) -> None:
     async def run() -> None:
         async with stage_in(folder) as stage:

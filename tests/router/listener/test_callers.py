@@ -15,6 +15,7 @@ import zstandard
 from headway.errors import ConfigError
 from headway.router.config.document.document import Document
 from headway.router.listener.front import compile_front
+from headway.router.listener.refused_skips import RefusedSkips
 from tests.router.listener.live_front import AUTO, HELLO, LiveFront, decision, run
 from tests.router.upstream.scripted_backend import WHOLE, ScriptedBackend, answers
 
@@ -133,7 +134,7 @@ SPOOFED = {
 }  # fmt: skip
 
 
-def test_nothing_that_an_outsider_claims_is_believed_or_passed_on(tmp_path: Path) -> None:
+def test_nothing_that_an_outsider_claims_is_believed_or_passed_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     options: dict[str, Any] = {
         "routing": BLOCKING,
         "global": {"router": {"skip_processing": {"enabled": True}, "headers": {"debug": {"peers": ["10.0.0.0/8"]}}}},
@@ -150,9 +151,21 @@ def test_nothing_that_an_outsider_claims_is_believed_or_passed_on(tmp_path: Path
             assert backend.asked[0].headers["host"] == f"127.0.0.1:{backend.port}"
 
     run(work)
+    told = [record.getMessage() for record in caplog.records if "skip-processing" in record.getMessage()]
+    assert len(told) == 1  # of two requests
+    assert "x-vsr-skip-processing from 127.0.0.1 is ignored" in told[0]
 
 
-def test_a_trusted_peer_speaks_for_others_and_may_skip_processing(tmp_path: Path) -> None:
+def test_refused_skips_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    refused = RefusedSkips()
+    for _ in range(3):
+        for number in range(400):
+            refused.note(f"10.0.{number // 256}.{number % 256}")
+    assert len(caplog.records) == 257
+    assert caplog.records[-1].getMessage().endswith("further ones are not told")
+
+
+def test_a_trusted_peer_speaks_for_others_and_may_skip_processing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     options: dict[str, Any] = {
         "routing": BLOCKING,
         "global": {"router": {"skip_processing": {"enabled": True}}},
@@ -162,8 +175,10 @@ def test_a_trusted_peer_speaks_for_others_and_may_skip_processing(tmp_path: Path
     async def work() -> None:
         async with ScriptedBackend([answers()]) as backend, LiveFront(backend, tmp_path, **options) as front:
             assert (await front.chat(model=AUTO)).headers["x-vsr-response-path"] == "fast_response"
+            caplog.clear()
             skipped = await front.chat({"X-VSR-Skip-Processing": "true"}, model=AUTO)
             assert skipped.headers["x-vsr-response-path"] == "upstream"
+            assert "skip-processing" not in caplog.text
             twice = httpx.Headers([("x-authz-user-id", "alice"), ("X-Authz-User-Id", "admin")])
             refused = await front.http.post("/v1/chat/completions", json={"model": "m", "messages": HELLO}, headers=twice)
             assert (refused.status_code, refused.json()["error"]["param"]) == (400, "x-authz-user-id")

@@ -119,6 +119,7 @@ def test_results_are_kept_until_the_store_changes(tmp_path: Path) -> None:
                 stores.detach(store, each.file)
         await rig.ask("my cat")
         assert "cats.txt" not in rig.sent[2]["messages"][-1]["content"]
+        assert [rig.services.metrics.value(f"rag_cache_{word}", "d") for word in ("hits", "misses")] == [1, 2]
 
     run(work)
 

@@ -33,7 +33,7 @@ def test_a_port_in_use_is_told_with_what_moves_it(name: str, moved_by: str) -> N
         [address] = [each for each in addresses(document, settings) if each.name == name]
         taken = type(address)(address.name, address.host, port, address.listener)
         with pytest.raises(ConfigError) as caught:
-            _taken(taken)
+            _taken(taken, document)
     assert caught.value.reason == "port_in_use"
     assert caught.value.message.startswith(f"{name}: Port {port} on 127.0.0.1 is in use by process ")
     assert moved_by in caught.value.message

@@ -16,4 +16,4 @@ def test_files_of_classes_and_of_plugins_are_found_and_others_are_not(tmp_path: 
     settings = {"enabled": True, "mode": "add", "tools_db_path": "tools.json"}
     data["routing"]["decisions"][0]["plugins"] = [{"type": "tool_selection", "configuration": settings}]
     data["global"] = {"integrations": {"tools": {"tools_db_path": "nowhere.json"}}}
-    assert referenced_files(Document.model_validate(data), tmp_path) == [tmp_path / name for name in ("cert.pem", "key.pem", "tools.json")]
+    assert referenced_files(Document.of(data, tmp_path)) == [tmp_path / name for name in ("cert.pem", "key.pem", "tools.json")]

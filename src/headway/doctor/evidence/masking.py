@@ -7,25 +7,72 @@ from typing import Final
 
 MASK: Final = "[masked]"
 
-_SECRET_NAME: Final = r"[A-Za-z0-9_.-]*(?:api[_-]?keys?|token|secret|passw(?:or)?d|credentials?|private[_-]?key)"
-_RULES: Final = (
-    # Authorization: Bearer xyz, also in JSON and curl -H
-    re.compile(r"(?i)(authorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token)?\s*)([^\s\"',}]+)"),
-    re.compile(r"(?i)(\bbearer\s+)([A-Za-z0-9._~+/=-]{6,})"),
-    # scheme://user:password@host
-    re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)([^\s/@]+)(?=@)"),
-    # name=value, name: value, --api-key value, "name": "value"
-    re.compile(rf"(?i)(\b{_SECRET_NAME}[\"']?\s*[=:]\s*[\[\"']*)([^\s\"',}}\]]{{3,}})"),
-    re.compile(r"(?i)(--(?:api-key|token|hf-token|password|ssl-keyfile-password)[ =][\"']?)([^\s\"']{3,})"),
-    # well-known shapes, wherever they stand
-    re.compile(r"()\b((?:sk|hf|pk|ghp|gho|glpat|xox[abp]|nvapi|AKIA)[_-]?[A-Za-z0-9_-]{12,})"),
+_SECRET_WORD: Final = (
+    r"(?:(?:api|access|secret|private|signing|encryption|auth|account|master|license|service|admin|shared)[_.-]?(?:access[_.-]?)?keys?(?:[_.-]?id)?"
+    r"|apikeys?|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|session[_.-]?id|jwt)"
 )
-# words that follow `token:` and the like in ordinary log text and are no secrets
-_PLAIN: Final = re.compile(r"(?i)^(?:none|null|true|false|\d+(?:\.\d+)?|\*+|\[masked\]|set|unset|yes|no)$")
+# `eos_token`, `num_tokens`, `max_num_batched_tokens`, `tokenizer`: words of language models
+_MODEL_TOKEN: Final = r"(?:bos|eos|pad|unk|sep|cls|mask|image|video|audio|special|stop|next|per|added|think|start|end|first|last|one|bad|new|sampled|draft|decoder_start|unexpected|invalid|expected|each|a|the|this)[_ ]"
+_NAME: Final = rf"(?:(?<![A-Za-z0-9])(?!{_MODEL_TOKEN}token)[A-Za-z0-9_.-]{{0,80}}?{_SECRET_WORD}(?![A-Za-z0-9])(?:[_.-](?:value|file|b64|base64))?)"
+_END: Final = r"[^\s\"',;}\])&]"
+_SHAPES: Final = (
+    r"(?:sk|pk|rk)[-_][A-Za-z0-9_-]{12,}",
+    r"hf_[A-Za-z0-9]{12,}",
+    r"(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}",
+    r"xox[abeprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}",
+    r"(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}",
+    r"AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{20,}",
+    r"nvapi-[A-Za-z0-9_-]{12,}|gsk_[A-Za-z0-9]{16,}|xai-[A-Za-z0-9]{16,}|r8_[A-Za-z0-9]{16,}|pplx-[A-Za-z0-9]{16,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{20,}|dop_v1_[a-f0-9]{20,}",
+    r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?",
+    # the same shapes in base64, as Kubernetes secrets hold them
+    r"(?:c2st|c2tf|aGZf|Z2hwX|Z2hvX|Z2l0aHViX3Bhd|QUtJQ|QVNJQ|bnZhcGkt|eG94[YWJlcHJz]|Z3NrX)[A-Za-z0-9+/]{8,}={0,2}",
+)
+# Each rule has two groups: what stays, and what goes.
+_RULES: Final = (
+    re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)([\s\S]*?)(?=-----END|\Z)"),
+    # Authorization: Bearer xyz, also in JSON and curl -H; cookies to the end of the header
+    re.compile(r"(?i)((?:proxy-)?authorization[\"']?\s*[:=,]\s*\\?[\"']?(?:(?:bearer|basic|digest|token|negotiate|apikey)\s+)?)([^\s\"',}\\]+)"),
+    re.compile(r"(?i)(\b(?:set-)?cookie[\"']?\s*:\s*[\"']?)([^\"'\r\n]+)"),
+    re.compile(r"(?i)(\bbearer\s+)([A-Za-z0-9._~+/=-]{6,})"),
+    # scheme://user:password@host, scheme://token@host
+    re.compile(r"(?i)(\b[a-z][a-z0-9+.-]{1,20}://)([^\s/@\"']{1,400})(?=@)"),
+    re.compile(r"(https://hooks\.slack\.com/services/)([A-Za-z0-9/]+)"),
+    # --api-key one two; as words of a list: "--api-key", "one"
+    re.compile(
+        r"(?i)(--(?:[a-z-]*api-keys?|[a-z-]*token|[a-z-]*password|[a-z-]*secret|[a-z-]*access-key)(?![a-z-])[\"']?(?:[ =]|, ?)+)"
+        r"((?![\"']?-)[\"']?[^\s\"',\]]+[\"']?(?:(?: +|, ?)(?![\"']?-)[\"']?[^\s\"',\]|;&]+[\"']?)*)"
+    ),
+    re.compile(r"((?:^|\s)(?:-u|--user)[ =][\"']?[^\s:\"']+:)([^\s\"']+)"),
+    # a block of YAML: name: >-, and the lines under it
+    re.compile(rf"(?i)({_NAME}[\"']?:\s*[>|][+-]?\d?[ \t]*\n)((?:[ \t]+\S[^\n]*(?:\n|$))+)"),
+    # name: [one, two], then name=value, name: value, "name": "value", <name>value
+    re.compile(rf"(?i)({_NAME}[\"']?\s*[=:]\s*)([\[(][^\])]*[\])])"),
+    re.compile(rf"(?i)({_NAME}\\?[\"']?\s*[=:]\s*(?:!!\w+\s+)?[bru]?\\?[\"'])((?:\\.|[^\"'\\]){{1,4000}})"),
+    re.compile(rf"(?i)({_NAME}\\?[\"']?\s*(?:=|:(?!//))\s*)({_END}{{3,}})"),
+    # well-known shapes, wherever they stand
+    re.compile(rf"()(?<![A-Za-z0-9])((?:{'|'.join(_SHAPES)}))"),
+)
+_HINTS: Final = re.compile(
+    r"(?i)key|token|secret|pass|pwd|credential|cookie|session|jwt|bearer|authorization|@|sk[-_]|pk[-_]|rk_|hf_|gh[pousr]_|github_pat|glpat|xox|xapp|AKIA|ASIA|AROA|AIDA|AIza|ya29|nvapi|gsk_|xai-|r8_|pplx|npm_|pypi-|dop_v1|eyJ|slack|-u |--user"
+    r"|c2st|c2tf|aGZf|Z2hw|Z2hv|Z2l0|QUtJ|QVNJ|bnZh|eG94|Z3Nr"
+)
+# words that follow `token:` and the like in ordinary text and are no secrets; a name of a variable is none either
+_PLAIN: Final = re.compile(r"(?i)^[\"'\[(]*(?:none|null|true|false|nil|\d{1,9}(?:\.\d+)?|\*+|\[masked|set|[>|][+-]?|unset|yes|no|auto|<[^>]*>|\$.*|\{.*|\.\.\.|…)?[\"'\])]*$")
 
 
 def mask(text: str) -> str:
     """`text` with the values of keys, tokens and passwords replaced."""
+    if not _HINTS.search(text):
+        return text
     for rule in _RULES:
-        text = rule.sub(lambda found: found[0] if _PLAIN.match(found[2]) else found[1] + MASK, text)
+        text = rule.sub(lambda found: found[0] if _PLAIN.match(found[2].strip()) else found[1] + MASK, text)
     return text
+
+
+_SECRET_NAME: Final = re.compile(rf"(?i)^(?!{_MODEL_TOKEN})(?:.*[^a-z0-9])?(?:{_SECRET_WORD}|authorization|cookie)$")
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether the value behind this name (of a variable, a member, a header) is a secret."""
+    return bool(_SECRET_NAME.match(_CAMEL.sub("_", name)))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Sight:
     """`anchors`: literal, case-sensitive pieces, one of which stands in every line that can match; lines without any are
     never decoded further, so they should be as long and rare as possible (at least four characters).
@@ -14,13 +12,28 @@ class Sight:
     instead of keeping the first and last ones. Two sights are equal only if they are the same object.
     """
 
-    anchors: tuple[str, ...]
-    pattern: re.Pattern[str]
-    series: bool = field(default=False)
+    __slots__ = ("_compiled", "_flags", "_source", "anchors", "series")
+
+    def __init__(self, anchors: tuple[str, ...], source: str, series: bool, ignore_case: bool) -> None:
+        self.anchors = anchors
+        self.series = series
+        self._source = source
+        self._flags = re.IGNORECASE if ignore_case else 0
+        self._compiled: re.Pattern[str] | None = None
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """Compiled when the first line with an anchor comes: most sights never meet one."""
+        if self._compiled is None:
+            self._compiled = re.compile(self._source, self._flags)
+        return self._compiled
+
+    def __repr__(self) -> str:
+        return f"Sight({self._source!r})"
 
 
 def sight(*anchors: str, pattern: str | None = None, series: bool = False, ignore_case: bool = False) -> Sight:
     """A sight whose pattern is its only anchor, unless `pattern` is given."""
     if pattern is None:
         pattern = "|".join(re.escape(anchor) for anchor in anchors)
-    return Sight(anchors, re.compile(pattern, re.IGNORECASE if ignore_case else 0), series)
+    return Sight(anchors, pattern, series, ignore_case)

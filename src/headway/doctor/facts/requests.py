@@ -33,6 +33,8 @@ TTFT_CLIENT: Final = ("ttft_cli_s", "ttft_client_s", "client_ttft_s", "ttft_s")
 GAP_SERVER: Final = ("itl_srv_s", "itl_server_s", "itl_s", "tpot_s")
 GAP_CLIENT: Final = ("itl_cli_s", "itl_client_s")
 
+_GUIDED: Final = ("guided", "guided_json", "schema", "json_schema", "structured", "structured_outputs", "response_format", "grammar", "format", "constraint")
+_NOT_GUIDED: Final = ("", "0", "no", "none", "false", "-", "text", "plain", "free", "off", "null")
 _WORDS: Final = ("prompt", "messages", "content", "input", "tools", "text", "system", "output", "answer", "body")
 
 
@@ -67,6 +69,15 @@ def medians(rows: Sequence[RequestRow], *columns: str) -> float | None:
     """Median in seconds over the rows that have one of the columns; None when fewer than half do."""
     values = [value for row in rows if (value := row.seconds(*columns)) is not None]
     return median(values) if values and len(values) * 2 >= len(rows) else None
+
+
+def is_guided(row: RequestRow) -> bool | None:
+    """Whether the request asked for structured output; None when the row does not say."""
+    for column in _GUIDED:
+        if column in row.cells:
+            value = row.cells[column]
+            return bool(value) if isinstance(value, (bool, Mapping, list)) else str(value).lower().removesuffix(".0") not in _NOT_GUIDED
+    return None
 
 
 def requests_of(log: Log, context: Context) -> Sequence[RequestRow]:

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from headway import __version__
 from headway.artifacts.card import TensorInfo
 from headway.artifacts.remembered_digests import remembered_sha256
 from headway.models.fill import Stack
 from headway.models.sized_config import SizedConfig
 from headway.quantization.dense import DENSE_DTYPES
+from headway.version import __version__
 
 PREPARATION: Final = 1
 """Raise it with every change of unpacking, transforms or layout that changes numbers."""

@@ -22,10 +22,11 @@ from headway.router.config.yaml_reading import MAX_BYTES, read_yaml
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text as it was written: references to the environment are still references."""
+    """The text as it was written: references to the environment are still references. Relative file names in it begin at `folder`."""
 
     text: str
     name: str = "configuration"
+    folder: File | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,12 @@ class Examined:
         return self.document is not None
 
 
-def load_document(text_or_path: str | File, environment: Mapping[str, str] | None = None) -> Loaded:
-    """Read, substitute, check. `environment` defaults to the process's.
+def load_document(text_or_path: str | File, environment: Mapping[str, str] | None = None, folder: File | None = None) -> Loaded:
+    """Read, substitute, check. `environment` defaults to the process's. `folder` is that of a text; a file has its own.
 
     Raises ConfigRejected with every diagnostic, ConfigError `config_unreadable` for a file that cannot be read.
     """
-    source = read_source(text_or_path) if isinstance(text_or_path, File) else Source(text_or_path)
+    source = read_source(text_or_path) if isinstance(text_or_path, File) else Source(text_or_path, folder=folder)
     examined = examine(source, environment)
     if examined.document is None:
         raise ConfigRejected(source.name, examined.diagnostics)
@@ -67,7 +68,7 @@ def read_source(path: File) -> Source:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ConfigError(f"{path} has more than {MAX_BYTES >> 20} MiB", reason="config_unreadable", param=str(path))
-        return Source(path.read_text(encoding="utf-8"), str(path))
+        return Source(path.read_text(encoding="utf-8"), str(path), path.parent)
     except FileNotFoundError:
         fix = "`vllm-sr config init` writes one to start from."
         raise ConfigError(f"{path} does not exist", reason="config_unreadable", param=str(path), fix=fix) from None
@@ -84,20 +85,20 @@ def examine(source: Source, environment: Mapping[str, str] | None = None) -> Exa
     found = list(yaml.diagnostics)
     document = None
     if yaml.data is not None:
-        document, more = check(yaml.data)
+        document, more = check(yaml.data, source.folder)
         found += more + unset_variables(yaml.data, environment)
     placed = [each if each.line is not None else replace(each, line=yaml.line(each.path)) for each in found]
     placed.sort(key=lambda each: each.line or 0)
     return Examined(source, tuple(placed), None if has_errors(placed) else document)
 
 
-def check(data: Mapping[str, Any]) -> tuple[Document | None, list[Diagnostic]]:
+def check(data: Mapping[str, Any], folder: File | None) -> tuple[Document | None, list[Diagnostic]]:
     """The one validator: the loader, the command line and the management API come here. Diagnostics have no lines yet."""
     try:
-        document = Document.model_validate(data)
+        document = Document.of(data, folder)
     except ValidationError as error:
         found = schema_diagnostics(error, data)
-        part = readable_part(data, found)
+        part = readable_part(data, found, folder)
         if part is not None:
             found += part.told(cross_field(part.document))
         return None, found

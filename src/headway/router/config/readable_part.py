@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path as File
 from typing import Any
 
 from pydantic import ValidationError
@@ -42,8 +43,8 @@ class ReadablePart:
                 yield moved
 
 
-def readable_part(data: Mapping[str, Any], diagnostics: Sequence[Diagnostic]) -> ReadablePart | None:
-    """None when too much would have to be left out."""
+def readable_part(data: Mapping[str, Any], diagnostics: Sequence[Diagnostic], folder: File | None = None) -> ReadablePart | None:
+    """`folder` is where relative file names begin. None when too much would have to be left out."""
     bad = {diagnostic.path for diagnostic in diagnostics}
     harmless = {diagnostic.path for diagnostic in diagnostics if diagnostic.reason in _HARMLESS}
     for _ in range(_ROUNDS):
@@ -52,7 +53,7 @@ def readable_part(data: Mapping[str, Any], diagnostics: Sequence[Diagnostic]) ->
         pruned = _pruned(data, (), _removable(bad, data), kept, dropped)
         pruned["version"] = "v0.3"
         try:
-            document = Document.model_validate(pruned)
+            document = Document.of(pruned, folder)
         except ValidationError as error:
             before = len(bad)
             part = ReadablePart(Document(version="v0.3"), (), kept, frozenset())

@@ -13,6 +13,7 @@ from headway.router.observation import Observation, Observations
 from headway.router.truth import Truth, all_of, any_of
 
 Evaluate: TypeAlias = Callable[[Observations], TraceNode]
+_UNSCANNED: Mapping[str, Truth] = {"match": Truth.TRUE, "no_match": Truth.FALSE, "unknown": Truth.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Leaves:
 
 def compile_rules(node: RuleNode | None, leaves: Leaves) -> Evaluate:
     """`node` None always holds. Only below a root with `on_unknown` does UNKNOWN exist; elsewhere a failed leaf counts as its `on_error` says
-    (no match by default)."""
+    (no match by default). A leaf's `on_unscanned` comes before what its signal made of content that was not read."""
     if node is None:
         return _combine("AND", ())
     return _compile(node, leaves, node.on_unknown is not None)
@@ -42,6 +43,7 @@ def _leaf(node: RuleNode, leaves: Leaves, kleene: bool) -> Evaluate:
     type, name, label = node.type or "", node.name or "", node.label or ""
     absent = TraceNode("leaf", Truth.FALSE, signal_type=type, signal_name=name, label=label)
     if_failed = None if kleene else Truth.of(node.on_error == "match")
+    if_unscanned = None if node.on_unscanned is None else _UNSCANNED[node.on_unscanned]
     holds = _condition(node, chosen_only=name in leaves.choices)
     plain = node.predicate is None
     scale = leaves.scales.get(type) if plain else None
@@ -52,6 +54,8 @@ def _leaf(node: RuleNode, leaves: Leaves, kleene: bool) -> Evaluate:
             return absent
         truth, confidence = found.truth, None
         assumed = found.reason is not None
+        if if_unscanned is not None and found.is_unscanned:
+            truth = if_unscanned
         if truth is Truth.UNKNOWN:
             truth = truth if if_failed is None else if_failed
         elif not assumed:  # what a policy of the signal decided holds for every label and predicate

@@ -17,9 +17,9 @@ from headway.router.deployments.specification import catalog_of
 _MOST_BYTES = 1 << 20
 
 
-def requirements_of(document: Document, folder: Path | None = None) -> list[Requirement]:
-    """Of all bindings, the recipes' among them. Paths of label files are relative to `folder`. Raises ConfigError for one that cannot be read."""
-    found = [_requirement(consumer, binding, routing, folder) for consumer, binding, routing in all_bindings(document)]
+def requirements_of(document: Document) -> list[Requirement]:
+    """Of all bindings, the recipes' among them. Raises ConfigError for one that cannot be read."""
+    found = [_requirement(consumer, binding, routing, document) for consumer, binding, routing in all_bindings(document)]
     return [requirement for requirement in found if requirement is not None]
 
 
@@ -33,12 +33,12 @@ def all_bindings(document: Document) -> Iterator[tuple[str, ModelBinding, Recipe
             yield consumer, binding, routing
 
 
-def _requirement(consumer: str, binding: ModelBinding, routing: RecipeRouting | None, folder: Path | None) -> Requirement | None:
+def _requirement(consumer: str, binding: ModelBinding, routing: RecipeRouting | None, document: Document) -> Requirement | None:
     contract = CONTRACTS.get(binding.contract)
     if contract is None:
         return None
     surface, kinds = contract
-    labels = _labels_of_file(binding.mapping_path, folder) if binding.mapping_path else ()
+    labels = _labels_of_file(binding.mapping_path, document.place(binding.mapping_path)) if binding.mapping_path else ()
     pair = binding.pair_scorer
     return Requirement(
         binding.deployment, consumer, surface, kinds, binding.head, labels or _labels_of_rule(consumer, routing), ordered=bool(labels),
@@ -53,9 +53,8 @@ def _labels_of_rule(consumer: str, routing: RecipeRouting | None) -> tuple[str, 
     return next((tuple(rule.labels or ()) for rule in rules or () if f"classifier.{rule.name}" == consumer), ())
 
 
-def _labels_of_file(path: str, folder: Path | None) -> tuple[str, ...]:
+def _labels_of_file(path: str, place: Path) -> tuple[str, ...]:
     """`{"label_to_idx": {label: number}}` or `{"idx_to_label": {number: label}}`, whatever stands before `_to_idx`. Raises ConfigError."""
-    place = Path(path) if folder is None else folder / path
     try:
         with place.open("rb") as file:
             content = json.loads(file.read(_MOST_BYTES))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 
 from headway.errors import ConfigError, HeadwayError
 from headway.router.config.document.document import Document
@@ -48,12 +47,12 @@ class RuntimeDeployments:
     """`open` works from the beginning; deployments answer once `start` has named them. Everything but the constructor is for the event loop."""
 
     def __init__(
-        self, document: Document, runtimes: Runtimes, environment: Mapping[str, str] = os.environ, folder: Path | None = None
+        self, document: Document, runtimes: Runtimes, environment: Mapping[str, str] = os.environ
     ) -> None:  # fmt: skip
-        """`folder` is where relative paths of label files begin. Raises ConfigError for such a file, or an environment, that cannot be used."""
+        """Raises ConfigError for a label file, or an environment, that cannot be used."""
         self._runtimes = runtimes
         self._declared = specifications(document)
-        self._requirements = requirements_of(document, folder)
+        self._requirements = requirements_of(document)
         self._granted, self._grants = granted(document), grants_of(document)
         self._service = _service_of(document, runtimes, environment)
         self._targets: dict[str, Target] = {} if self._service is None else {EMBEDDING_ENDPOINT: self._service}

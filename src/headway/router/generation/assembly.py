@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headway.router.config.document.document import Document
+from headway.router.config.document.resting_models import resting_models
 from headway.router.config.document.routing import RecipeRouting, Routing
 from headway.router.decisions.engine import compile_decisions
 from headway.router.deployments.deployments import RuntimeDeployments
@@ -47,6 +48,7 @@ def assemble(document: Document, deployments: RuntimeDeployments, services: Serv
         deployments=deployments,
         front=compile_front(document, places.environment),
         services=services,
+        resting=resting_models(document),
     )
 
 

@@ -54,6 +54,10 @@ class Upstreams(Protocol):
         """Ask the models of `context.selection.order` with `context.body`, within the policies of retry and fallback. Raises UpstreamError."""
         ...
 
+    async def count_tokens(self, context: RequestContext) -> int | None:
+        """The prompt tokens of `context.body` as the selected model counts them; None where no backend of it can."""
+        ...
+
     def start(self) -> None:
         """Begin what runs beside requests (health checks), on the running event loop. Until `close`."""
         ...
@@ -101,7 +105,8 @@ class CompiledRecipe:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """`number` counts from 1 in this process, `version` in the history of configurations; `config_hash` is of the normalised document."""
+    """`number` counts from 1 in this process, `version` in the history of configurations; `config_hash` is of the normalised document.
+    `resting` are provider models that take no requests: nothing selects them."""
 
     number: int
     document: Document
@@ -113,3 +118,4 @@ class Generation:
     services: Services
     front: Front = field(default_factory=Front)
     version: int = 1
+    resting: frozenset[str] = frozenset()

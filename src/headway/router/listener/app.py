@@ -19,9 +19,12 @@ from headway.router.listener.errors import MethodNotAllowedError
 from headway.router.listener.exchange import Exchange
 from headway.router.listener.head import caller_of
 from headway.router.listener.models import send_models
+from headway.router.listener.refused_skips import RefusedSkips
 from headway.router.listener.request import PublicRequest
 from headway.router.listener.respond import error_headers, note_defect, send_json, send_object
 from headway.router.native.endpoint import handle_native, send_native_models
+from headway.router.protocols.anthropic.counting import PATH as COUNTING
+from headway.router.protocols.anthropic.counting import handle_counting
 from headway.router.protocols.anthropic.endpoint import MessagesEndpoint
 from headway.router.protocols.chat_endpoint import ChatEndpoint
 from headway.router.protocols.completions_endpoint import CompletionsEndpoint
@@ -46,6 +49,9 @@ INFERENCE: Mapping[str, Endpoint] = {
 _QUERIES: Mapping[str, Handler] = {"/v1/models": send_models, "/v1/systemone/models": send_native_models}
 _NATIVE: Mapping[str, Handler] = {"/v1/systemone": handle_native, "/v1/decisions": handle_native}
 
+_PROTOCOLS: Mapping[str, str] = {COUNTING: "anthropic", **{path: path.removeprefix("/v1/") for path in _NATIVE}}
+"""How errors are written on routes besides INFERENCE."""
+
 
 class PublicApp:
     """`listener` is the name of the listener whose rules hold; `ending` counts its requests and ends them."""
@@ -54,6 +60,7 @@ class PublicApp:
         self._generations, self._listener, self._ending = generations, listener, ending
         self._running: set[asyncio.Task[object]] = set()
         self._watches_end = False
+        self._refused_skips = RefusedSkips()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -106,6 +113,8 @@ class PublicApp:
         rules = front.rules(self._listener)
         client = scope.get("client")
         caller = caller_of(scope["headers"], client[0] if client else "", front, rules)
+        if caller.skip_refused:
+            self._refused_skips.note(client[0] if client else "a Unix socket")
         return PublicRequest(scope, receive, send, generation, front, rules, caller, time.perf_counter())
 
     async def _other(self, request: PublicRequest, path: str) -> None:
@@ -114,9 +123,11 @@ class PublicApp:
             await handle_stored(request)
         elif path in _NATIVE and method == "POST":
             await _NATIVE[path](request)
+        elif path == COUNTING and method == "POST" and request.front.routes_chat:
+            await handle_counting(request)
         elif handler is not None and method in ("GET", "HEAD"):
             await handler(request)
-        elif handler is not None or path in _NATIVE or (path in INFERENCE and request.front.routes_chat):
+        elif handler is not None or path in _NATIVE or (path in (*INFERENCE, COUNTING) and request.front.routes_chat):
             raise MethodNotAllowedError(path, method, "GET, HEAD" if handler is not None else "POST")
         else:
             raise NotFoundError(f"There is no route {method[:20]} {path[:200]}", reason="route_not_found")
@@ -148,7 +159,7 @@ class PublicApp:
         if self._generations.is_ready:
             self._generations.current.services.metrics.count("llm_request_errors", "", reason_of(error))
         endpoint = INFERENCE.get(path)
-        protocol = endpoint.protocol if endpoint else path.removeprefix("/v1/") if path in _NATIVE else ""
+        protocol = endpoint.protocol if endpoint else _PROTOCOLS.get(path, "")
         status, body = rendered_for(protocol, error)
         await send_json(send, status, body, error_headers(error, "error"))
 

@@ -30,7 +30,8 @@ LEAST_TIMEOUT_MS, MOST_TIMEOUT_MS = 1, 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What is believed about the sender of one request. `key` is None where the listener asks for none."""
+    """What is believed about the sender of one request. `key` is None where the listener asks for none. `skip_refused`: it asked to skip processing,
+    and may not."""
 
     identity: Identity
     key: Key | None
@@ -39,6 +40,7 @@ class Caller:
     deadline_ms: int | None
     debug: bool = False
     skip: bool = False
+    skip_refused: bool = False
 
 
 def caller_of(raw: Iterable[tuple[bytes, bytes]], peer: str, front: Front, rules: ListenerRules) -> Caller:
@@ -51,8 +53,10 @@ def caller_of(raw: Iterable[tuple[bytes, bytes]], peer: str, front: Front, rules
     headers: dict[str, str] = {}
     inner: dict[str, str] = {}
     secrets: list[str] = []
+    wants_skip = False
     for raw_name, raw_value in raw:
         name = raw_name.decode("latin-1")
+        wants_skip = wants_skip or (name == _SKIP and _is_true(raw_value.decode("latin-1").strip()))
         if name in READ_FREELY or name in front.readable:
             _put(headers, name, raw_value)
         elif name in _SECRETS:
@@ -65,6 +69,7 @@ def caller_of(raw: Iterable[tuple[bytes, bytes]], peer: str, front: Front, rules
         if key is None:
             raise HeadwayError("A valid API key is needed", reason="unauthorized", fix="Send it as header Authorization: Bearer KEY, or api-key: KEY.")
     key_name = key.name if key is not None else None
+    skip = front.skip_allowed and _is_true(inner.get(_SKIP, ""))
     request_id = headers[_REQUEST_ID] = _request_id(headers.get(_REQUEST_ID))
     return Caller(
         identity=_identity(inner, identity_names, key, peer),
@@ -73,7 +78,8 @@ def caller_of(raw: Iterable[tuple[bytes, bytes]], peer: str, front: Front, rules
         request_id=request_id,
         deadline_ms=_timeout(headers.get(_TIMEOUT)),
         debug=_DEBUG in inner and _is_true(inner[_DEBUG]) and front.debug.allow(peer, key_name if key and key.named else None),
-        skip=front.skip_allowed and _is_true(inner.get(_SKIP, "")),
+        skip=skip,
+        skip_refused=wants_skip and not skip,
     )
 
 

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
+from headway import __version__
 from headway.errors import HeadwayError, NotFoundError, RequestError
 from headway.http.body import read_bytes
 from headway.http.client_watch import ClientLeft
@@ -23,6 +24,9 @@ from headway.wire.limits import BodyLimits
 _log = logging.getLogger(__name__)
 BODY_LIMITS = BodyLimits(max_bytes=10 * 2**20, max_depth=64)
 _BODY_SECONDS = 60.0
+VERSION_HEADER = "x-headway-version"
+"""So that a command that is older or newer than the router can say so."""
+_PROBES = ("/health", "/ready")
 _LONGEST_SHOWN = 200
 
 
@@ -42,7 +46,13 @@ class ManagementApp:
         except Exception as error:  # its own words may hold parts of the request or of the configuration
             _log.error("a management request failed: %s", describe_defect(error))
             answer = defect()
+        if not self._is_for_strangers(scope["path"], answer.status):
+            answer.headers[VERSION_HEADER] = __version__
         await send_answer(send, answer, without_body=scope["method"] == "HEAD")
+
+    def _is_for_strangers(self, path: str, status: int) -> bool:
+        """Who has no token where one is needed does not hear which version runs."""
+        return self._state.access.enabled and (status in (401, 403) or path in _PROBES)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
         method, path = scope["method"], scope["path"]

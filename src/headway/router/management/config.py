@@ -81,7 +81,7 @@ def applied(call: Call, changed: Changed) -> Answer:
 
 async def validate(call: Call) -> Answer:
     given = yaml_of(call)
-    found = await asyncio.to_thread(examine, Source(given, "configuration"), call.state.settings.environment)
+    found = await asyncio.to_thread(examine, Source(given, "configuration", call.state.config.folder), call.state.settings.environment)
     body: dict[str, Any] = {"valid": found.valid, "diagnostics": [each.as_json() for each in found.diagnostics]}
     if found.document is not None:
         data = normal_form(found.document)
@@ -124,7 +124,7 @@ async def hashes(call: Call) -> Answer:
     """`source` is of the text in the file, `generated` of what it means, `active` of what serves."""
     activation = call.state.reloader.activation
     text = call.state.config.text
-    found = await asyncio.to_thread(examine, Source(text, "configuration"), call.state.settings.environment)
+    found = await asyncio.to_thread(examine, Source(text, "configuration", call.state.config.folder), call.state.settings.environment)
     return Answer(
         {
             "source_config_hash": etag_of(text).strip('"'),

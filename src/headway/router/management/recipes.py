@@ -36,7 +36,7 @@ async def validate_recipe(call: Call) -> Answer:
     """Within the configuration that serves, in the place of the recipe of the same name."""
     recipe = call.json()
     text = await asyncio.to_thread(_with_recipe, call.state.config.text, str(recipe.get("name") or ""), recipe)
-    found = await asyncio.to_thread(examine, Source(text, "configuration"), call.state.settings.environment)
+    found = await asyncio.to_thread(examine, Source(text, "configuration", call.state.config.folder), call.state.settings.environment)
     return Answer({"valid": found.valid, "diagnostics": [each.as_json() for each in found.diagnostics]})
 
 

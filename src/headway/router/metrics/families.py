@@ -54,6 +54,7 @@ FAMILIES: tuple[Family, ...] = (
         "Estimated prompt tokens less those that the backend counted, in percent of the latter, by what the estimate was made for: signal, requirements, budget.",
         ("category",), PERCENTS,
     ),
+    Family("headway_token_counts", "counter", "Answers of count_tokens, by who counted: backend, estimate.", ("source",)),
     Family("headway_key_tokens", "counter", "Prompt and generated tokens by the name of the API key; of streams that were cut an estimate.", ("key",)),
     Family("headway_key_spend", "counter", "Cost by the name of the API key.", ("key", "currency")),
     # signals and decisions
@@ -121,6 +122,8 @@ FAMILIES: tuple[Family, ...] = (
     Family("headway_response_guard", "counter", "Answers that a plugin judged: passed, flagged, unverified, unjudged.", ("plugin_type", "result")),
     Family("rag_retrieval_attempts", "counter", "Look-ups of documents: found, empty, failed.", ("decision", "result")),
     Family("rag_retrieval_latency_seconds", "histogram", "Time of one look-up of documents.", ("decision",), STAGE_SECONDS),
+    Family("rag_cache_hits", "counter", "Look-ups of documents that were answered from those of before (`cache_results`).", ("decision",)),
+    Family("rag_cache_misses", "counter", "Look-ups of documents that were not.", ("decision",)),
     Family("llm_context_compression_requests", "counter", "Requests that compression looked at, by what it did.", ("decision", "result")),
     Family("llm_context_compression_saved_tokens", "counter", "Estimated tokens that compression left out.", ("decision",)),
     Family("sr_shadow_dispatch", "counter", "Copies of requests to a second model, by how they ended.", ("decision", "result", "reason")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from headway.router.metrics.absent import ABSENT, Absent
 from headway.router.metrics.families import FAMILIES, Family
 
 _HEAD = """# Metrics of the router
@@ -19,13 +20,22 @@ has metrics of its own, see [runtime.md](runtime.md); the engine's are in [metri
 |---|---|---|---|
 """
 
+_ABSENT_HEAD = """## Not here
+
+vLLM-SR has these families, Headway has nothing to count in them.
+
+| names | why |
+|---|---|
+"""
+
 
 def metrics_markdown() -> str:
     """The page as Markdown, ending with a newline."""
     rows = "".join(_row(family) for family in FAMILIES)
     tables = sorted({family.buckets for family in FAMILIES if family.buckets})
     buckets = "".join(_buckets(bounds) for bounds in tables)
-    return f"{_HEAD}{rows}\n## Buckets\n\n| families | upper bounds |\n|---|---|\n{buckets}"
+    missing = "".join(_missing(each) for each in ABSENT)
+    return f"{_HEAD}{rows}\n## Buckets\n\n| families | upper bounds |\n|---|---|\n{buckets}\n{_ABSENT_HEAD}{missing}"
 
 
 def exposed_name(family: Family) -> str:
@@ -34,6 +44,10 @@ def exposed_name(family: Family) -> str:
 
 def _row(family: Family) -> str:
     return f"| `{exposed_name(family)}` | {family.kind} | {', '.join(f'`{label}`' for label in family.labels)} | {family.help} |\n"
+
+
+def _missing(absent: Absent) -> str:
+    return f"| `{absent.names}` | {absent.why} |\n"
 
 
 def _buckets(bounds: tuple[float, ...]) -> str:

@@ -84,7 +84,11 @@ class Rag(Plugin):
             return None
         key = f"{store.id}\0{query}", self._stores.version(store.id)
         kept = self._found.get(key)
-        if kept is not None and time.monotonic() < kept[0]:
+        is_fresh = kept is not None and time.monotonic() < kept[0]
+        if self._configuration.cache_results:
+            metrics = context.generation.services.metrics
+            metrics.count("rag_cache_hits" if is_fresh else "rag_cache_misses", context.decision_name or "")
+        if kept is not None and is_fresh:
             return kept[1]
         with asking(context) as calls:
             found = await self._retrieved(calls, store.id, query)

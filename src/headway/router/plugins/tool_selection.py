@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -173,7 +172,7 @@ def compile_tool_selection(configuration: ToolSelectionPlugin, decision: Decisio
             param="tools_db_path",
             fix="Set tools_db_path in the plugin, or in global.integrations.tools with enabled: true.",
         )
-    database = read_tools(Path(path)) if adds and path else ()
+    database = read_tools(recipe.document.place(path)) if adds and path else ()
     filtering = configuration.advanced_filtering or defaults.advanced_filtering or AdvancedToolFiltering()
     deployment = embedding_deployment(recipe)
     weighs = configuration.strategy == "weighted" or (filtering.enabled and configuration.strategy not in _BY_LIKENESS)

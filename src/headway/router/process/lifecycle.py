@@ -64,12 +64,15 @@ class RouterLifecycle:
 
     def load(self, text: str, environment: Mapping[str, str]) -> Document:
         """What `text` means for this process: the options of the command line hold for every configuration."""
-        return overridden(load_document(text, environment).document, self._settings.overrides)
+        loaded = load_document(text, environment, self._settings.config.parent)
+        for warning in loaded.diagnostics:
+            _log.warning("%s: %s", self._settings.config.name, warning)
+        return overridden(loaded.document, self._settings.overrides)
 
     async def prepare(self, text: str, document: Document, number: int) -> Generation:
         Access.of(document, self._settings.environment)
         version = await asyncio.to_thread(self._upcoming_version, text)
-        deployments = RuntimeDeployments(document, self.services.runtimes, self._settings.environment, self._settings.config.parent)
+        deployments = RuntimeDeployments(document, self.services.runtimes, self._settings.environment)
         try:
             places = Places(number, version, self._settings.environment)
             generation = await asyncio.to_thread(assemble, document, deployments, self.services, places)
@@ -97,7 +100,7 @@ class RouterLifecycle:
         """Files that the configuration names: their change is a change of the configuration."""
         if not self.generations.is_ready:
             return ()
-        return referenced_files(self.generations.current.document, self._settings.config.parent)
+        return referenced_files(self.generations.current.document)
 
     async def offer_file(self, change: Change) -> None:
         """The file has new content, or one that it names. What is no text is refused like any other text that is no configuration."""

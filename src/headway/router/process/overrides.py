@@ -49,7 +49,7 @@ def overridden(document: Document, overrides: Overrides) -> Document:
             for decision in routing.get("decisions") or ():
                 if decision.get("modelRefs"):
                     decision["algorithm"] = {"type": overrides.algorithm}
-    changed, diagnostics = check(plain)
+    changed, diagnostics = check(plain, document.folder)
     if changed is None or has_errors(diagnostics):
         raise ConfigRejected("the configuration with the options of the command line", diagnostics)
     return changed

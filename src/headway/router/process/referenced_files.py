@@ -12,11 +12,11 @@ from headway.router.config.document.document import Document
 _ENDINGS = ("_file", "path", "manifest")
 
 
-def referenced_files(document: Document, folder: Path) -> list[Path]:
-    """Each that exists, relative names read from `folder`, in order and without repetition."""
+def referenced_files(document: Document) -> list[Path]:
+    """Each that exists, in order and without repetition."""
     found: dict[Path, None] = {}
     for text in _named(document):
-        path = folder / Path(text).expanduser()
+        path = document.place(text)
         if path.is_file():
             found[path] = None
     return list(found)

@@ -50,7 +50,7 @@ def run_router(settings: ServeSettings, say: Callable[[str], None], noted: Calla
     with contextlib.ExitStack() as stack:
         servers: list[tuple[Address, Listener]] = []
         for address in addresses(document, settings):
-            listener = _taken(address)
+            listener = _taken(address, document)
             stack.callback(listener.close)
             servers.append((address, listener))
         stack.enter_context(noted([(address.name, listener.url) for address, listener in servers]))
@@ -59,10 +59,10 @@ def run_router(settings: ServeSettings, say: Callable[[str], None], noted: Calla
             return runner.run(process.run())
 
 
-def _taken(address: Address) -> Listener:
+def _taken(address: Address, document: Document) -> Listener:
     """Raises ConfigError; a port that is taken is told with what moves it here, where no flag does."""
     try:
-        return listen(_http_settings(address))
+        return listen(_http_settings(address, document))
     except ConfigError as error:
         if error.reason != "port_in_use":
             raise
@@ -71,13 +71,13 @@ def _taken(address: Address) -> Listener:
         raise ConfigError(f"{address.name}: {found}", reason=error.reason, param=address.port_key, fix=fix) from error
 
 
-def _http_settings(address: Address) -> HttpSettings:
+def _http_settings(address: Address, document: Document) -> HttpSettings:
     tls = address.listener.tls if address.listener else None
     return HttpSettings(
         host=address.host,
         port=address.port,
-        ssl_certfile=tls.cert_file if tls else None,
-        ssl_keyfile=tls.key_file if tls else None,
+        ssl_certfile=str(document.place(tls.cert_file)) if tls else None,
+        ssl_keyfile=str(document.place(tls.key_file)) if tls else None,
         enable_ssl_refresh=tls is not None,
         uvicorn_log_level="warning",
         disable_uvicorn_access_log=True,
@@ -93,7 +93,7 @@ class _Process:
     ) -> None:  # fmt: skip
         self._settings, self._text, self._seen = settings, text, text.encode()
         self._lifecycle = RouterLifecycle(settings, say, document)
-        self._servers = [(HttpServer(self._app(address), http := _http_settings(address), tls_context(http)), listener) for address, listener in places]
+        self._servers = [(HttpServer(self._app(address), http := _http_settings(address, document), tls_context(http)), listener) for address, listener in places]
         self._urls = {address.name: listener.url for address, listener in places}
         self.loop_factory = self._servers[0][0].config.get_loop_factory()
 

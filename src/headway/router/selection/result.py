@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
+
+ALL_REST: Final = "every backend of its models has weight 0, so they take no requests"
 
 
 @dataclass(frozen=True, slots=True)

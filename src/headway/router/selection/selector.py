@@ -12,14 +12,14 @@ from headway.router.request.context import RequestContext
 from headway.router.selection.candidates import Candidate
 from headway.router.selection.ranking import Algorithm, Ranking, without_choice
 from headway.router.selection.requirements import Requirements
-from headway.router.selection.result import Selection
+from headway.router.selection.result import ALL_REST, Selection
 from headway.telemetry.defect import describe_defect
 
 _log = logging.getLogger(__name__)
 
 
 class DecisionSelector:
-    """Candidates that cannot answer a request are left out first, then the algorithm ranks the others."""
+    """Candidates that take no requests, or cannot answer this one, are left out first, then the algorithm ranks the others."""
 
     def __init__(self, candidates: Sequence[Candidate], algorithm: Algorithm, requirements: Requirements, strict: bool = False, least: int = 1):
         """`strict`: a fallback of the algorithm is a failure. `least`: with fewer candidates left there is no choice."""
@@ -36,7 +36,10 @@ class DecisionSelector:
         """Raises RequestError only for a request that is too large for every candidate."""
         began = time.perf_counter()
         method = self._algorithm.type
-        eligible = self._requirements.eligible(self._candidates, context)
+        awake = [candidate for candidate in self._candidates if candidate.model not in context.generation.resting]
+        if not awake:
+            return Selection(None, method, ALL_REST, "unavailable")
+        eligible = self._requirements.eligible(awake, context)
         if not eligible:
             return Selection(None, method, self._requirements.complaint, "unavailable")
         if len(eligible) < self._least:

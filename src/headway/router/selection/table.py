@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from headway.errors import ConfigError
 from headway.router.config.document.algorithms import Algorithm as Settings
@@ -126,7 +125,8 @@ def _trained(making: Making) -> Algorithm:
             param="global.router.model_selection.ml.models_path",
             fix=f"Train one with vllm-sr optimize train --algorithm {name} --output DIR, and set models_path: DIR.",
         )
-    place = Path(folder) if own is not None and own.pretrained_path else Path(folder) / name
+    given = making.recipe.document.place(folder)
+    place = given if own is not None and own.pretrained_path else given / name
     trained = load(place)
     if trained.description.algorithm != name:
         raise ConfigError(f"the trained selector in {place} is a {trained.description.algorithm}, expected {name}", reason="selector_unusable")

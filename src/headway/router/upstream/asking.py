@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from yarl import URL
+
 from headway.errors import DeadlineError
 from headway.router.metrics.registry import RouterMetrics
 from headway.router.request.deadline import Deadline
@@ -28,11 +30,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is sent, whichever backend gets it. `payload` encodes the body for a backend; `path` None is the chat route."""
+    """What is sent, whichever backend gets it. `payload` encodes the body for a backend, `url` is where it goes."""
 
     payload: Callable[[Backend], bytes]
     headers: Callable[[Backend], Mapping[str, str]]
-    path: str | None = None
+    url: Callable[[Backend], URL] = lambda backend: backend.chat
     deadline: Deadline | None = None
     attempts: list[str] = field(default_factory=list)
 
@@ -145,7 +147,7 @@ class Asking:
             exchange = await open_exchange(
                 self._connections,
                 backend,
-                backend.chat if question.path is None else backend.url(question.path),
+                question.url(backend),
                 question.payload(backend),
                 question.headers(backend),
                 Times(connect, None if head == float("inf") else head, reliability.idle, until),

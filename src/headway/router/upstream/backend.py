@@ -40,6 +40,7 @@ class Backend:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     user_key: UserKey | None = None
     reasoning: str | None = None
+    counting: URL | None = None  # where it counts the tokens of a chat, None for one that cannot
 
     @property
     def identity(self) -> str:

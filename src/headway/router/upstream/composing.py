@@ -65,8 +65,8 @@ def question_for(
 
     return Question(
         payload,
-        lambda backend: _headers(context, backend),
-        path,
+        lambda backend: backend_headers(context, backend),
+        lambda backend: backend.chat if path is None else backend.url(path),
         context.deadline if context.deadline.visible else None,
         context.attempts,
     )
@@ -84,7 +84,8 @@ def other_route(context: RequestContext) -> str | None:
     return None if "messages" in context.body else _OTHER_ROUTES.get(context.protocol)
 
 
-def _headers(context: RequestContext, backend: Backend) -> dict[str, str]:
+def backend_headers(context: RequestContext, backend: Backend) -> dict[str, str]:
+    """Its credentials, what goes on of the client's headers, and what plugins changed."""
     headers = {**backend.headers, "accept-encoding": "identity"}
     headers.update((name, context.headers[name]) for name in _FORWARDED if name in context.headers)
     if backend.user_key is not None and (own := context.headers.get(backend.user_key.sent_in)):

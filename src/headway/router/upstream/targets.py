@@ -68,6 +68,7 @@ def _backend(model: ProviderModel, ref: BackendRef, at: int, environment: Mappin
         headers=_headers(name, ref, provider, style, environment),
         user_key=_user_key(provider),
         reasoning=_transport(style, provider),
+        counting=_counting(style, base, query, provider),
     )
 
 
@@ -103,6 +104,15 @@ def _path(style: Format, base: str, provider: Provider) -> str:
     if style == "responses":
         return "/responses"
     return provider.chat_path
+
+
+def _counting(style: Format, base: str, query: str, provider: Provider) -> URL | None:
+    """vLLM has its route beside the version, and backends without another provider are taken for vLLM; Anthropic's lies under messages."""
+    if style == "anthropic":
+        return URL(base + _path(style, base, provider) + "/count_tokens" + query, encoded=True)
+    if style == "openai" and provider.id == DEFAULT_PROVIDER:
+        return URL(base.removesuffix("/v1") + "/tokenize" + query, encoded=True)
+    return None
 
 
 def _headers(

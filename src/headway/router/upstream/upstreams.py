@@ -19,7 +19,7 @@ from headway.router.selection.candidates import Candidate, candidates_of
 from headway.router.selection.result import Selection
 from headway.router.upstream.asking import Asking
 from headway.router.upstream.cascading import cascade
-from headway.router.upstream.composing import question_for
+from headway.router.upstream.composing import other_route, question_for
 from headway.router.upstream.errors import BackendBusyError, NoBackendError, UpstreamError, UpstreamTimeoutError
 from headway.router.upstream.fallback import Fallback, fallback_of
 from headway.router.upstream.formats.table import FORMATS
@@ -27,6 +27,7 @@ from headway.router.upstream.health_checks import HealthCheck, HealthChecks
 from headway.router.upstream.reliability import Reliability, reliability_of
 from headway.router.upstream.replying import Replying
 from headway.router.upstream.targets import compile_targets
+from headway.router.upstream.token_counting import counted_tokens
 
 ATTEMPTS_HEADER = "x-vsr-fallback-attempts"
 
@@ -116,10 +117,16 @@ class ConnectedUpstreams:
         question = question_for(context, asking.target, selection, self._default_effort, changes or {})
         began = time.monotonic()
         exchange = await asking.ask(question, self._reliability(asking, decision, seconds))
-        style = FORMATS[exchange.backend.format if question.path is None else "openai"]
+        path = other_route(context)
+        style = FORMATS[exchange.backend.format if path is None else "openai"]
         streams = {**context.body, **(changes or {})}.get("stream") is True
-        replying = Replying(asking.target.name, self._services, began, context.attempts.append, question.path, streams, _wants_usage(context))
+        replying = Replying(asking.target.name, self._services, began, context.attempts.append, path, streams, _wants_usage(context))
         return await replying.reply(exchange, style)
+
+    async def count_tokens(self, context: RequestContext) -> int | None:
+        """The prompt tokens of `context.body` as the selected model counts them; None where no backend of it can."""
+        asking = self.models.get((context.selection.model if context.selection else None) or "")
+        return None if asking is None else await counted_tokens(asking, context)
 
     async def close(self) -> None:
         """Ends the health checks. Connections belong to the services, and stay."""

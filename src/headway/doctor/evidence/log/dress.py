@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from headway.doctor.evidence.log.forms import BY_FIRST, GLOG_LEVELS, LEVELS, OTHER
+from headway.doctor.evidence.log.forms import BY_FIRST, GLOG_LEVELS, LEVELS
 from headway.doctor.evidence.log.line import Line
 
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]")
 # colours whose ESC was lost on the way through a terminal or a copy
-_LOST_ESCAPE: Final = re.compile(r"(?<![\w.])\[(?:\d{1,3}(?:;\d{1,3})*)?m|\u241b\[[0-9;]*m|\^\[\[[0-9;]*m")
+_LOST_ESCAPE: Final = re.compile(r"(?:\u241b|\^\[|\\u001[bB]|\\x1[bB]|\\033)\[[0-9;]*m|\[\d{1,3}(?:;\d{1,3}){0,4}m")
 _FORMS_AT_MOST: Final = 10
 # members of a JSON line that hold the line of another program
 _ENVELOPES: Final = ("log", "line", "MESSAGE", "textPayload")
@@ -32,31 +32,31 @@ def undress(source: str, number: int, raw: str) -> Line:
     """One raw line (no LF) as a Line. Wrapped lines (JSON of docker, a router's log of its worker) are opened."""
     parts = {"process": "", "level": "", "place": "", "clock": "", "container": ""}
     fields: dict[str, object] = {}
-    text = raw
-    if "\x1b" in text:
-        text = _ESCAPE.sub("", text)
-    if "m" in text and ("[" in text):
-        text = _LOST_ESCAPE.sub("", text)
-    text = text.rstrip("\r\n")
+    text = _uncoloured(raw).rstrip("\r\n")
     for _ in range(_FORMS_AT_MOST):
         text, changed = _take_off(text, parts)
         if text.startswith("{") and text.endswith("}"):
             opened = _open(text, parts, fields)
             if opened is not None:
-                text, changed = opened, True
+                text, changed = _uncoloured(opened), True
         if not changed:
             break
     process = parts["process"] or parts["container"]
     return Line(source, number, process, parts["level"], parts["place"], parts["clock"], text, fields, parts["container"], raw)
 
 
+def _uncoloured(text: str) -> str:
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    return _LOST_ESCAPE.sub("", text) if "[" in text else text
+
+
 def _take_off(text: str, parts: dict[str, str]) -> tuple[str, bool]:
     if not text:
         return text, False
-    for form in BY_FIRST.get(text[0], OTHER):
-        if form.once and any(parts.values()) and not (form.after_clock and parts["clock"] and not parts["process"]):
-            continue
-        if form.after_clock and not parts["clock"] and not form.once:
+    logged = bool(parts["process"] or parts["level"] or parts["place"])
+    for form in BY_FIRST.get(text[0], ()):
+        if (form.outside and logged) or (form.after_clock and not parts["clock"]):
             continue
         if found := form.pattern.match(text):
             for name, value in found.groupdict().items():
@@ -66,10 +66,6 @@ def _take_off(text: str, parts: dict[str, str]) -> tuple[str, bool]:
                     parts["level"] = GLOG_LEVELS[value]
                 elif name == "level":
                     parts["level"] = LEVELS.get(value.upper(), value.upper())
-                elif name == "container":
-                    parts["container"] = parts["container"] or value
-                elif name == "clock":
-                    parts["clock"] = value
                 else:
                     parts[name] = value
             return text[found.end() :], True

@@ -25,12 +25,12 @@ LEVELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`first`: the characters that it can begin with. `once`: only at the very start of a line. `after_clock`: only (or,
-    with `once`, also) behind a time stamp."""
+    """`first`: the characters that it can begin with. `outside`: only before anything that a logger wrote.
+    `after_clock`: only behind a time stamp."""
 
     pattern: re.Pattern[str]
     first: str
-    once: bool = False
+    outside: bool = False
     after_clock: bool = False
 
 
@@ -42,16 +42,16 @@ _MESSAGE_AHEAD: Final = r"(?=\d{4}-\d\d-\d\d[T ]|[\[({]|(?:DEBUG|INFO|WARNING|ER
 
 FORMS: Final = (
     # docker compose; some tools indent the name of a container
-    Form(re.compile(r" {0,8}(?P<container>[A-Za-z0-9][\w.\-/]{0,79}) +\| ?"), _WORD + " ", once=True),
+    Form(re.compile(r" {0,8}(?P<container>[A-Za-z0-9][\w.\-/]{0,79}) +\| ?"), _WORD + " ", outside=True),
     # kubectl --prefix, and starters that name their children: [pod/vllm-0/server], [engine1]
     Form(
-        re.compile(r"\[(?:pod/)?(?P<container>(?!(?:c10d|info|error|warn|warning|debug|fatal|notice)\]|rank ?\d)[a-z][\w.\-/]{2,120})\] (?=\S| )"),
+        re.compile(r"\[(?:pod/)?(?P<container>(?!(?:c10d|info|error|warn|warning|debug|fatal|notice)\]|rank ?\d)[a-z][\w.\-/]{2,120})\] "),
         "[",
-        once=True,
+        outside=True,
     ),
     # stern: pod container message. A deployment's pod carries two hashes, a stateful set's a number.
-    Form(re.compile(r"(?P<container>[a-z0-9][a-z0-9.\-]{0,200}-[a-z0-9]{6,10}-[a-z0-9]{5} [a-z0-9][a-z0-9\-]{0,62}) (?=\S| )"), _WORD, once=True),
-    Form(re.compile(rf"(?P<container>[a-z][a-z0-9.\-]{{0,200}}-\d{{1,4}} [a-z][a-z0-9\-]{{0,62}}) {_MESSAGE_AHEAD}"), _WORD, once=True),
+    Form(re.compile(r"(?P<container>[a-z0-9][a-z0-9.\-]{0,200}-[a-z0-9]{6,10}-[a-z0-9]{5} [a-z0-9][a-z0-9\-]{0,62}) "), _WORD, outside=True),
+    Form(re.compile(rf"(?P<container>[a-z][a-z0-9.\-]{{0,200}}-\d{{1,4}} [a-z][a-z0-9\-]{{0,62}}) {_MESSAGE_AHEAD}"), _WORD, outside=True),
     # journald, syslog; with -o short-full also the weekday and the year
     Form(
         re.compile(
@@ -62,8 +62,8 @@ FORMS: Final = (
     # containerd (CRI), docker --timestamps, generic ISO; then perhaps a level that no more exact form takes
     Form(
         re.compile(
-            rf"(?P<clock>{_ISO})(?: (?:stdout|stderr) [FP](?: |$))?[ \t:]*(?:- )?"
-            rf"(?:{_LEVEL} +(?!\d\d-\d\d |[a-z_]\w*(?:\.\w+)+: |\d*: ))?"
+            rf"(?P<clock>{_ISO})(?: (?:stdout|stderr) [FP](?: |$)"
+            rf"|[ \t:]*(?:- )?{_LEVEL} ++(?!\d\d-\d\d |[a-z_]\w*(?:\.\w+)+: )|[ \t]?: |[ \t](?:- )?)?"
         ),
         string.digits,
     ),
@@ -80,12 +80,13 @@ FORMS: Final = (
     Form(re.compile(r"\((?P<process>raylet|autoscaler)(?:[ ,][^)]{0,60})?\) ?"), "("),
     Form(re.compile(r"\[(?P<process>rank ?\d+)\]:? ?"), "["),
     # vLLM, Headway: LEVEL 11-29 09:14:03 [core.py:93]; old vLLM without the opening bracket
-    Form(re.compile(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<clock>\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) \[?(?P<place>[^\]\[\s]+\.\w+:\d+)\] ?"), "DIWEC"),
+    Form(re.compile(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<clock>\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) \[?(?P<place>[^\]\[\s]+)\] ?"), "DIWEC"),
     # SGLang: [2026-11-29 09:14:03 TP0]; gunicorn with a zone
     Form(re.compile(r"\[(?P<clock>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?)(?: [+-]\d{4})?(?: (?P<process>[A-Z]{2}\d+(?: [A-Z]{2}\d+)*))?\] "), "["),
     # python's basic format and uvicorn
     Form(re.compile(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):? +(?P<place>[a-z_][\w]*(?:\.\w+)+): "), "DIWEC"),
     Form(re.compile(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL): {2,}"), "DIWEC"),
+    Form(re.compile(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?=[^\s\d\-])"), "DIWEC"),
     # Ray: worker.py:1852 --
     Form(re.compile(r"(?P<place>[\w/]+\.(?:py|cc):\d+) -- "), _WORD, after_clock=True),
     # glog, torch C++: [W1129 09:14:03.123456789 file.cpp:12], W1129 09:14:03.123 12 file.py:7], [W file.cpp:12]
@@ -101,4 +102,3 @@ FORMS: Final = (
 )
 _FIRST: Final = set("".join(form.first for form in FORMS))
 BY_FIRST: Final = {first: tuple(form for form in FORMS if first in form.first) for first in _FIRST}
-OTHER: Final[tuple[Form, ...]] = ()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from headway.doctor.evidence.log.request_text import CUT, without_request_text
 from headway.doctor.evidence.masking import MASK, mask
 from headway.doctor.finding import Quote
 
@@ -48,7 +49,7 @@ class Line:
 
     def _as_written(self, start: int) -> str:
         """The same place in the raw line, which a wrapper wrote in its own way (JSON, colours)."""
-        raw = _ESCAPE.sub("", self.raw)
+        raw = without_request_text(_ESCAPE.sub("", self.raw))
         for length in (_COMPARED, 16, 8):
             if (at := raw.find(self.text[start : start + length].strip())) > 0:
                 return raw[at : at + 4 * _QUOTE_CHARS]
@@ -56,10 +57,11 @@ class Line:
 
 
 def _shown(text: str) -> str:
-    """`text` masked and cut. A secret near the start moves the start behind it, so that the quote begins with plain words."""
+    """`text` masked and cut. What was taken out near the start moves the start behind it, so that the quote begins with
+    words of the file."""
     piece = mask(text)
-    while (at := piece.find(MASK)) != -1 and at < _PLAIN_START:
-        head, tail = piece[:at], piece[at + len(MASK) :]
+    while out := min(((at, mark) for mark in (MASK, CUT) if 0 <= (at := piece.find(mark)) < _PLAIN_START), default=None):
+        head, tail = piece[: out[0]], piece[out[0] + len(out[1]) :]
         if len(head.strip()) >= len(tail.strip()):
             piece = head
             break

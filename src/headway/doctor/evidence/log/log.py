@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,33 +12,55 @@ from headway.doctor.evidence.sight import Sight
 
 _ENDS: Final = 64
 _SERIES: Final = 2048
+_EXACT: Final = 1024  # so many lines of a sight are all looked at
+_PER_BLOCK: Final = 16  # then the last ones of each block of a megabyte
 
 
 class Kept:
     """The hits of one sight in bounded memory: the first and last 64, or every n-th of a series of any length."""
 
-    __slots__ = ("_first", "_last", "_series", "_stride", "_thin", "count")
+    __slots__ = ("_candidates", "_examined", "_first", "_hits", "_last", "_series", "_stride", "_thin")
 
     def __init__(self, series: bool) -> None:
-        self.count = 0
         self._series = series
         self._first: list[Hit] = []
         self._last: deque[Hit] = deque(maxlen=_ENDS)
         self._thin: list[Hit] = []
         self._stride = 1
+        self._candidates = 0  # lines with an anchor
+        self._examined = 0  # those that were looked at
+        self._hits = 0  # those that matched
+
+    def choose(self, indices: Sequence[int]) -> Sequence[int]:
+        """Which of a block's lines with an anchor are worth a look: all at first, then the last ones of each block; of a
+        series every n-th, with a growing n."""
+        before = self._candidates
+        self._candidates += len(indices)
+        if self._series:
+            chosen = indices[-before % self._stride :: self._stride]
+        else:
+            exact = max(0, _EXACT - before)
+            chosen = [*indices[:exact], *indices[exact:][-_PER_BLOCK:]]
+        self._examined += len(chosen)
+        return chosen
 
     def add(self, hit: Hit) -> None:
-        self.count += 1
-        if not self._series:
-            if len(self._first) < _ENDS:
-                self._first.append(hit)
-            else:
-                self._last.append(hit)
-        elif (self.count - 1) % self._stride == 0:
+        self._hits += 1
+        if self._series:
             self._thin.append(hit)
             if len(self._thin) >= _SERIES:
                 self._thin = self._thin[::2]
                 self._stride *= 2
+        elif len(self._first) < _ENDS:
+            self._first.append(hit)
+        else:
+            self._last.append(hit)
+
+    @property
+    def count(self) -> int:
+        """How many lines match: exact up to a thousand, beyond it in the proportion of those that were looked at."""
+        unseen = self._candidates - self._examined
+        return self._hits + (unseen * self._hits // self._examined if self._examined else 0)
 
     def hits(self) -> tuple[Hit, ...]:
         return tuple(self._thin) if self._series else (*self._first, *self._last)

@@ -5,20 +5,56 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_SIGNS: Final = ("prompt", "messages", "Received request", "content", "Generated response", "output", "body")
-# What servers print around them. Each takes out the quoted text only, so that parameters behind it stay.
-_BODIES: Final = (
-    re.compile(r"(?P<keep>\bReceived request \S+: prompt: )(?P<quote>['\"])(?:\\.|(?!(?P=quote)).)*(?P=quote)?"),
-    re.compile(r"(?P<keep>\bGenerated response \S+(?: \([^)]*\))?: output: )(?P<quote>['\"])(?:\\.|(?!(?P=quote)).)*(?P=quote)?"),
-    re.compile(r"(?P<keep>[\"']?\b(?:prompt|content|input|instructions|text)[\"']?\s*[:=]\s*)(?P<quote>['\"])(?:\\.|(?!(?P=quote)).)*(?P=quote)?"),
-    re.compile(r"(?P<keep>\b(?:[Rr]equest|[Rr]esponse) body: ).*"),
+CUT: Final = "[…]"
+"""Stands where words were taken out."""
+
+_NAMES: Final = "prompt|content|input|output|instructions|text|query|reasoning_content"
+_QUOTED: Final = r"(?P<quote>['\"])(?:\\.|(?!(?P=quote))[^\\])*+(?P<end>(?P=quote)?)"
+# What servers print behind the quoted words. Words that hold a quotation mark themselves end only here.
+_AHEAD: Final = r"(?=, (?:params|sampling_params|prompt_token_ids|prompt_embeds_shape|lora_request|output_token_ids|finish_reason|streaming): )"
+# (a literal that stands in every line with it, what it looks like). The group `keep` stays.
+_BODIES: Final = tuple(
+    (sign, re.compile(pattern, re.DOTALL))
+    for sign, pattern in (
+        ("Received request", rf"(?P<keep>\bReceived request \S+: prompt: )(?P<quote>['\"]).*(?P<end>(?P=quote)){_AHEAD}"),
+        ("Generated response", rf"(?P<keep>\bGenerated response \S+(?: \([^)]*\))?: output: )(?P<quote>['\"]).*(?P<end>(?P=quote)){_AHEAD}"),
+        # members of a body: as JSON inside a JSON string prints them, as JSON or Python does, as keyword arguments
+        (
+            '\\"',
+            rf"(?P<keep>(?P<escape>\\+)\"(?:{_NAMES})(?P=escape)\"\s?:\s?)(?P<quote>(?P=escape)\")(?:(?!(?<!\\)(?P=quote)).)*+(?P<end>(?:(?P=quote))?)",
+        ),
+        (":", rf"(?P<keep>(?<!\\)[\"'](?:{_NAMES})[\"']\s?:\s?){_QUOTED}"),
+        ("=", rf"(?P<keep>\b(?:{_NAMES})\s?=\s?){_QUOTED}"),
+        ("prompt: ", rf"(?P<keep>\bprompt: ){_QUOTED}"),
+        ("output: ", rf"(?P<keep>\boutput: ){_QUOTED}"),
+        ("body: ", r"(?P<keep>\b(?:[Rr]equest|[Rr]esponse) body: )(?P<quote>)(?P<end>).+"),
+        ("payload: ", r"(?P<keep>\b(?:[Rr]equest|[Rr]esponse) payload: )(?P<quote>)(?P<end>).+"),
+    )
 )
+_SIGNS: Final = ("prompt", "content", "Received request", "Generated response", "output", "input", "text", "body: ", "payload: ", "instructions", "query")
+_OPENED: Final = re.compile(
+    r"(?:\bReceived request \S+: prompt: |\bGenerated response \S+(?: \([^)]*\))?: output: |\b(?:prompt|content|input|text|instructions|query)[\"']?\s?[:=]\s?)"
+    r"(?P<quote>['\"])(?:\\.|(?!(?P=quote))[^\\])*+$"
+)
+_BODY_OPENED: Final = re.compile(r"\b(?:[Rr]equest|[Rr]esponse) (?:body|payload|data): *(?:\{[^}]*|\[[^\]]*)?$")
+_CLOSED: Final = re.compile(r"['\"][)}\]]*(?:,|$)|^[)}\]]+,?$")
 
 
 def without_request_text(text: str) -> str:
-    """`text` with prompts and answers replaced by nothing between their quotes."""
+    """`text` with a mark instead of prompts and answers."""
     if not any(sign in text for sign in _SIGNS):
         return text
-    for body in _BODIES:
-        text = body.sub(lambda found: found["keep"], text)
+    for sign, body in _BODIES:
+        if sign in text:
+            text = body.sub(lambda found: f"{found['keep']}{found['quote']}{CUT}{found['end']}", text)
     return text
+
+
+def opens_request_text(text: str) -> bool:
+    """Whether the users' words begin in this line and do not end in it."""
+    return any(sign in text for sign in _SIGNS) and bool(_OPENED.search(text) or _BODY_OPENED.search(text))
+
+
+def closes_request_text(text: str) -> bool:
+    """Whether words that began in a line above may end in this one."""
+    return bool(_CLOSED.search(text))

@@ -1,31 +1,37 @@
-"""Read logs of any size once, in bounded memory, keeping what the given sights want.
+"""Read logs of any size once, in bounded memory and time, keeping what the given sights want.
 
 All anchors of all sights are searched together (Aho-Corasick) in blocks of text; only lines that hold one are undressed
-and matched. A line of a hundred megabytes is cut, never held whole.
+and matched. Of a sight with thousands of lines only some are: see `Kept.choose`.
 """
 
 from __future__ import annotations
 
-import gzip
 import io
+import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from itertools import accumulate
+from lzma import LZMAError
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from ahocorasick_rs import AhoCorasick
 
+from headway.doctor.evidence.log.blocks import blocks
 from headway.doctor.evidence.log.dress import undress
 from headway.doctor.evidence.log.line import Hit, Line
 from headway.doctor.evidence.log.log import Log, empty_kept
+from headway.doctor.evidence.log.opening import Stream, name_of, opened
+from headway.doctor.evidence.log.records import LINES_BACK, Records
 from headway.doctor.evidence.log.request_text import without_request_text
 from headway.doctor.evidence.sight import Sight
 from headway.errors import DoctorError
 
-_BLOCK: Final = 1 << 20
-_LINE_AT_MOST: Final = 4 << 20
-_WINDOW: Final = 16 << 10  # characters of an over-long line that are looked at around an anchor
+_WINDOW: Final = 16 << 10  # characters of an over-long line that are looked at on each side of an anchor
+_PIECES_AT_MOST: Final = 8
+_COMPARED: Final = 24
 
 
 def read_logs(paths: Sequence[Path], sights: Iterable[Sight]) -> Log:
@@ -36,9 +42,9 @@ def read_logs(paths: Sequence[Path], sights: Iterable[Sight]) -> Log:
     scanner = _Scanner(tuple(sights))
     for path in paths:
         try:
-            with _open(path) as stream:
-                scanner.file(path.name, stream)
-        except (OSError, EOFError) as error:
+            with opened(path) as stream:
+                scanner.file(name_of(path), stream)
+        except (OSError, EOFError, LZMAError, zlib.error) as error:
             raise DoctorError(
                 f"the log {path} cannot be read: {error}", reason="log_unreadable", fix="Give the path of a text file that this user may read."
             ) from error
@@ -52,30 +58,34 @@ def read_text(source: str, data: bytes, sights: Iterable[Sight]) -> Log:
     return scanner.log()
 
 
-def _open(path: Path) -> IO[bytes]:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+@lru_cache(maxsize=2)
+def _search_for(sights: tuple[Sight, ...]) -> tuple[AhoCorasick, tuple[tuple[Sight, ...], ...]]:
+    """The automaton of all anchors, and in its order who wants each."""
+    wanting: dict[str, tuple[Sight, ...]] = {}
+    for sight in sights:
+        for anchor in sight.anchors:
+            wanting[anchor] = (*wanting.get(anchor, ()), sight)
+    return AhoCorasick(tuple(wanting)), tuple(wanting.values())
 
 
 class _Scanner:
     def __init__(self, sights: tuple[Sight, ...]) -> None:
         self._kept = empty_kept(sights)
-        self._wanting: dict[str, list[Sight]] = {}
-        for sight in sights:
-            for anchor in sight.anchors:
-                self._wanting.setdefault(anchor, []).append(sight)
-        self._anchors = list(self._wanting)
-        self._search = AhoCorasick(self._anchors)
+        self._search, self._wanting = _search_for(sights)
         self._lines = 0
         self._nbytes = 0
         self._sources: list[str] = []
+        self._records = Records()
+        self._above: list[str] = []
 
     def log(self) -> Log:
         return Log(self._kept, self._lines, self._nbytes, tuple(self._sources))
 
-    def file(self, source: str, stream: IO[bytes]) -> None:
+    def file(self, source: str, stream: Stream) -> None:
         self._sources.append(source)
+        self._records, self._above = Records(), []
         number = 1
-        for block in _blocks(stream):
+        for block in blocks(stream):
             self._nbytes += len(block)
             number = self._block(source, number, block.decode("utf-8", "replace"))
 
@@ -85,50 +95,65 @@ class _Scanner:
         if raws and not raws[-1]:
             raws.pop()
         self._lines += len(raws)
-        starts = list(accumulate((len(raw) + 1 for raw in raws), initial=0))
-        wanted: dict[int, dict[str, int]] = {}
-        for anchor, start, _ in self._search.find_matches_as_indexes(text, overlapping=True):
-            index = bisect_right(starts, start) - 1
-            wanted.setdefault(index, {}).setdefault(self._anchors[anchor], start - starts[index])
+        wanted: dict[int, list[Sight]] = {}
+        for sight, indices in self._candidates(text, raws).items():
+            for index in self._kept[sight].choose(indices):
+                wanted.setdefault(index, []).append(sight)
+        head = len(self._above)
+        above = self._above + raws
         for index in sorted(wanted):
-            self._line(source, number + index, raws[index], wanted[index])
+            place = head + index
+            self._line(source, number + index, raws[index], wanted[index], above[max(0, place - LINES_BACK) : place])
+        self._above = above[-LINES_BACK:]
         return number + len(raws)
 
-    def _line(self, source: str, number: int, raw: str, anchors: dict[str, int]) -> None:
-        done: set[Sight] = set()
-        short = _undress_clean(source, number, raw) if len(raw) <= 2 * _WINDOW else None
-        for anchor, at in anchors.items():
-            line = short or _undress_clean(source, number, raw[max(0, at - _WINDOW) : at + _WINDOW])
+    def _candidates(self, text: str, raws: Sequence[str]) -> dict[Sight, list[int]]:
+        """For each sight the lines (by index, ascending) that hold one of its anchors."""
+        starts = list(accumulate((len(raw) + 1 for raw in raws), initial=0))
+        found: dict[Sight, list[int]] = {}
+        index = 0
+        for anchor, start, _ in self._search.find_matches_as_indexes(text, overlapping=True):
+            if not starts[index] <= start < starts[index + 1]:
+                index = bisect_right(starts, start) - 1
             for sight in self._wanting[anchor]:
-                if sight not in done and (match := sight.pattern.search(line.text)):
-                    done.add(sight)
-                    self._kept[sight].add(Hit(line, match))
+                indices = found.setdefault(sight, [])
+                if not indices or indices[-1] != index:
+                    indices.append(index)
+        return found
 
-
-def _undress_clean(source: str, number: int, raw: str) -> Line:
-    line = undress(source, number, raw)
-    text = without_request_text(line.text)
-    if text is line.text:
-        return line
-    return Line(line.source, line.number, line.process, line.level, line.place, line.clock, text, line.fields)
-
-
-def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Blocks that end at a line's end. What goes over the limit of a line is dropped up to its LF."""
-    rest = b""
-    dropping = False
-    while piece := stream.read(_BLOCK):
-        if dropping:
-            cut = piece.find(b"\n")
-            if cut < 0:
+    def _line(self, source: str, number: int, raw: str, sights: Sequence[Sight], above: Sequence[str]) -> None:
+        """`above`: the raw lines before it. What a bar or a terminal overwrote is a line of its own, of the same number."""
+        seeking: list[Sight] = list(sights)
+        for piece in raw.rstrip("\r").split("\r"):
+            held = [sight for sight in seeking if len(piece) == len(raw) or any(anchor in piece for anchor in sight.anchors)]
+            if not held or (line := self._records.owned(undress(source, number, piece), above)) is None:
                 continue
-            piece, dropping = piece[cut:], False
-        rest += piece
-        cut = rest.rfind(b"\n")
-        if cut >= 0:
-            yield rest[: cut + 1]
-            rest = rest[cut + 1 :]
-        elif len(rest) > _LINE_AT_MOST:
-            rest, dropping = rest[:_LINE_AT_MOST], True
-    if rest:
-        yield rest
+            text = without_request_text(line.text)
+            line = line if text is line.text else replace(line, text=text)
+            for sight in held:
+                if hit := _hit(sight, line):
+                    seeking.remove(sight)
+                    self._kept[sight].add(hit)
+
+
+def _hit(sight: Sight, line: Line) -> Hit | None:
+    for part in (line,) if len(line.text) <= 2 * _WINDOW else _pieces(line, sight.anchors):
+        if match := sight.pattern.search(part.text):
+            return Hit(part, match)
+    return None
+
+
+def _pieces(line: Line, anchors: Sequence[str]) -> Iterator[Line]:
+    """Of an over-long line what stands around an anchor."""
+    for anchor in anchors:
+        at = -1
+        for _ in range(_PIECES_AT_MOST):
+            if (at := line.text.find(anchor, at + 1)) < 0:
+                break
+            yield replace(line, text=line.text[max(0, at - _WINDOW) : at + _WINDOW], raw=_around(line.raw, line.text[at : at + _COMPARED]))
+            at += _WINDOW
+
+
+def _around(raw: str, words: str) -> str:
+    at = raw.find(words)
+    return raw[max(0, at - _WINDOW) : at + _WINDOW] if at >= 0 else ""

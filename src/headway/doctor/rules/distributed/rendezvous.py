@@ -75,12 +75,6 @@ def rendezvous_unreachable(case: Case) -> Found | None:
                 ),
                 f"iptables -I INPUT -p tcp -s {_network(host)} --dport 1024:65535 -j ACCEPT",
             ),
-            Fix(
-                Words("if the address is not the one of the shared network: name the right one on all nodes", "若该地址不在共用网络上：在所有节点上指定正确的地址"),
-                f"--master-addr $(ip -o route get {host} | sed -n 's/.* via \\([^ ]*\\).*/\\1/p') --master-port {port}",
-            ),
-        ]
-        fixes = fixes[:1] + [
             Fix(Words("and check each way", "并逐方向检查"), f"nc -zv -w 5 {host} {port}"),
         ]
     return Found(
@@ -144,9 +138,7 @@ def internal_port_taken(case: Case) -> Found | None:
     if not port and zmq is not None:
         port = _port(zmq["address"]) if zmq["address"] else ""
     sharing = [hit for hit in case.log.hits(LAUNCHES) if not port or hit["port"] == port]
-    engines = len(sharing)
-    if len(case.log.hits(LAUNCHES)) > 1 and not sharing:
-        engines = 0
+    engines = len(sharing) if case.log.sees(LAUNCHES) else case.log.count(LAUNCHER)
     return Found(
         cause=_why(port, engines, len(failing)),
         evidence=[first.quote(), *(hit.quote() for hit in sharing[:2])],

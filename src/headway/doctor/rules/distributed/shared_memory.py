@@ -92,7 +92,7 @@ def _found(case: Case, hit: Hit, limit: float | None, confidence: float) -> Foun
             "在容器内执行 `df -h /dev/shm` 显示不小于 8.0G，且下次启动越过 `Init COMPLETE`",
         ),
         confidence=confidence,
-        explains=("D10", "D17", "L14", "L18"),
+        explains=("D5", "D6", "D10", "D11", "D17", "L14", "L18"),
     )
 
 

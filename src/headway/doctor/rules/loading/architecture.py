@@ -46,9 +46,9 @@ def engine_has_no_class(case: Case) -> Found | None:
     version = case.launch.version or case.context.text("versions.vllm")
     running = Words(f" (version {version})" if version else "", f"（版本 {version}）" if version else "")
     removed = Words(f"; it was supported until {until}", f"；它在 {until} 之前受支持") if until else Words("", "")
-    where = f" {place}" if place else " MODEL"
+    where = f" {place}" if place else ""
     fixes = [
-        Fix(Words("run it with the generic implementation of transformers, if transformers has the class", "若 transformers 有该类，用其通用实现运行"), f"vllm serve{where} --model-impl transformers"),
+        Fix(Words("run it with the generic implementation of transformers, if transformers has the class", "若 transformers 有该类，用其通用实现运行"), f"vllm serve{where} --model-impl transformers" if place else "--model-impl transformers"),
         Fix(Words("or a newer version of the engine that supports it, or the plugin that its authors publish", "或使用支持它的更新引擎版本，或其作者发布的插件"), "pip install -U vllm"),
         Fix(Words("or another engine or another model of the task", "或改用其他引擎或完成同一任务的其他模型")),
     ]

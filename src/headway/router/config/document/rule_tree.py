@@ -60,7 +60,8 @@ class RuleNode(Node):
 
     A condition with a `predicate` holds when the number that the signal measured is in its range, whatever the rule itself makes of it. A
     combination without `operator` is AND; operators are read in any case. `on_unknown` belongs to the root; `on_error` (what a signal counts as
-    that failed) to conditions on classifiers and systemone questions, and has no meaning beside the root's `on_unknown`.
+    that failed) to conditions on classifiers and systemone questions, and has no meaning beside the root's `on_unknown`; `on_unscanned` (what
+    content that was not read counts as) to conditions on systemone questions that want all of it, whose own it replaces.
     """
 
     type: Annotated[Literal[LEAF_TYPES], BeforeValidator(_leaf_type), LOWER_CASE] | None = None  # type: ignore[valid-type]
@@ -68,6 +69,7 @@ class RuleNode(Node):
     label: str | None = None
     predicate: NumericPredicate | None = None
     on_error: Literal["no_match", "match"] | None = None
+    on_unscanned: Literal["match", "no_match", "unknown"] | None = None
     on_unknown: Literal["no_match", "match", "fail_request"] | None = None
     operator: Annotated[Literal["AND", "OR", "NOT"], UPPER_CASE] | None = None
     conditions: list[Annotated[RuleNode, AfterValidator(_below_the_root)]] | None = Field(default=None, max_length=1024)
@@ -78,7 +80,7 @@ class RuleNode(Node):
 
     @model_validator(mode="after")
     def _is_one_thing(self) -> RuleNode:
-        told = [key for key in ("type", "name", "label", "predicate", "on_error") if getattr(self, key) is not None]
+        told = [key for key in ("type", "name", "label", "predicate", "on_error", "on_unscanned") if getattr(self, key) is not None]
         combines = self.operator is not None or self.conditions is not None
         if told and combines:
             raise PydanticCustomError(
@@ -109,6 +111,8 @@ class RuleNode(Node):
                     raise PydanticCustomError(
                         "rule_node_key", "{key} is only for conditions on classifier and systemone, found at {type}", {"key": key, "type": self.type}
                     )
+        if self.on_unscanned is not None and self.type != "systemone":
+            raise PydanticCustomError("rule_node_key", "on_unscanned is only for conditions on systemone, found at {type}", {"type": self.type})
         if self.type == "classifier" and self.label is None:
             raise PydanticCustomError("rule_node_label", "a condition on a classifier needs a label")
 

@@ -45,6 +45,11 @@ class ActiveConfig:
         """What the file says. Raises ConfigError `config_unreadable`."""
         return read_source(self._file).text
 
+    @property
+    def folder(self) -> Path:
+        """Where relative names in it begin."""
+        return self._file.parent
+
     async def is_echo(self, text: str) -> bool:
         """Whether `text`, seen in the file, is one of ours that has been replaced since: a look at the file may come late. Waits for a change over
         HTTP that is half-way, between its activation and its file."""
@@ -64,7 +69,7 @@ class ActiveConfig:
         return self._versions.record(text, origin)
 
     def plan(self, given: str, mode: Mode) -> Plan:
-        return plan(self.text, given, mode, self._environment)
+        return plan(self.text, given, mode, self._environment, self.folder)
 
     async def apply(self, given: str, mode: Mode, if_match: str) -> Changed:
         """Compare-and-swap.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from headway.router.config.diagnostics import Diagnostic
@@ -53,10 +54,13 @@ class Plan:
         }
 
 
-def plan(current: str, given: str, mode: Mode, environment: Mapping[str, str] | None = None) -> Plan:
-    """Raises ConfigError for a patch that cannot be read; what is wrong with the result is in `diagnostics`."""
+def plan(current: str, given: str, mode: Mode, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Plan:
+    """`folder` is that of the configuration's file. Raises ConfigError for a patch that cannot be read; what is wrong with the result is in `diagnostics`."""
     text = merged_text(current, given) if mode == "merge" else given
-    before, after = examine(Source(current, "active"), environment), examine(Source(text, "planned"), environment)
+    before, after = (
+        examine(Source(current, "active", folder), environment),
+        examine(Source(text, "planned", folder), environment),
+    )
     return Plan(
         mode=mode,
         current_etag=etag_of(current),

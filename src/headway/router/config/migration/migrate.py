@@ -74,7 +74,7 @@ def migrate(source: Source, environment: Mapping[str, str] | None = None) -> Mig
         out = StringIO()
         yaml.dump(_ordered(tree.root), out)
         text = out.getvalue()
-    examined = examine(Source(text, source.name), environment)
+    examined = examine(Source(text, source.name, source.folder), environment)
     return Migrated(
         text=text,
         done=tuple(step for step in tree.steps if step.kind == "done"),

@@ -9,6 +9,7 @@ from headway.router.catalog.reasoning_families import REASONING_FAMILIES
 from headway.router.config.diagnostics import Diagnostic, Path
 from headway.router.config.document.document import Document
 from headway.router.config.document.providers import BackendRef, ProviderModel
+from headway.router.config.document.resting_models import resting_models
 from headway.router.config.rules.listeners import public_names
 from headway.router.config.rules.profiles import did_you_mean, lora_names, model_cards, provider_models
 from headway.router.deployments.specification import declared
@@ -16,6 +17,7 @@ from headway.router.deployments.specification import declared
 
 def provider_backends(document: Document) -> Iterator[Diagnostic]:
     """A model that a listener can be asked for needs an address; providers and families are known by their ids."""
+    resting = resting_models(document)
     for index, model in enumerate((document.providers.models if document.providers else None) or ()):
         path: Path = ("providers", "models", index)
         if model.api_format == "systemone":
@@ -26,6 +28,9 @@ def provider_backends(document: Document) -> Iterator[Diagnostic]:
         elif not model.backend_refs and (document.listeners or not _described(model)):
             message = f'model "{model.name}" has no backend'
             yield Diagnostic("backend_missing", message, (*path, "backend_refs"), "Give backend_refs with an endpoint or base_url")
+        elif model.name in resting:
+            message = f'every backend of model "{model.name}" has weight 0, so it takes no requests'
+            yield Diagnostic("model_resting", message, (*path, "backend_refs"), "Give one a weight of at least 1, or take the model out", severity="warning")
         for at, ref in enumerate(model.backend_refs or ()):
             yield from _backend(ref, (*path, "backend_refs", at), model.name)
         family = model.reasoning.family if model.reasoning else None

@@ -58,6 +58,9 @@ def _leaf(leaf: RuleNode, path: Path, where: str, known: _Known) -> Iterator[Dia
         return
     if type_ == _PROJECTION:
         return
+    if leaf.on_unscanned is not None and names[name].coverage != "full":
+        message = f'{where}: on_unscanned needs coverage: full of systemone "{name}", which reads the beginning of a text and leaves the rest'
+        yield Diagnostic("on_unscanned", message, (*path, "on_unscanned"))
     labels = KIND_OF_TYPE[type_].labels(names[name])
     if labels is None:
         if leaf.label is not None:

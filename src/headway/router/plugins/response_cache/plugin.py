@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -36,7 +35,6 @@ from headway.router.stores.nearest import Vector
 from headway.router.stores.response_cache.entry import Entry
 from headway.router.stores.response_cache.store import CacheStore
 
-_LOG = logging.getLogger(__name__)
 _LARGEST_BODY = 1 << 20  # bytes of an answer that is kept
 _PERSONALIZING = ("rag", "masking")
 
@@ -232,6 +230,11 @@ class ResponseCache(Plugin):
             metrics.set("headway_cache_held_entries", sum(counts.values()), "foreign")
 
 
+def personalizing(decision: Decision) -> list[str]:
+    """The plugins of a decision that put something of the user, or of documents, into its requests."""
+    return [plugin.type for plugin in decision.plugins or () if plugin.type in _PERSONALIZING and plugin.configuration.get("enabled", True)]
+
+
 def compile_response_cache(configuration: ResponseCachePlugin, decision: Decision, recipe: Recipe, services: Services) -> ResponseCache | None:
     """None when the decision, or the store for all, is switched off, and for a decision whose answers depend on what rag or masking put into the
     request unless `personalized` allows exact copies."""
@@ -239,9 +242,8 @@ def compile_response_cache(configuration: ResponseCachePlugin, decision: Decisio
     settings = (stores.response_cache if stores else None) or ResponseCacheStore()
     if not configuration.enabled or not settings.enabled:
         return None
-    personal = [plugin.type for plugin in decision.plugins or () if plugin.type in _PERSONALIZING and plugin.configuration.get("enabled", True)]
+    personal = personalizing(decision)
     if personal and configuration.personalized.mode == "disabled":
-        _LOG.warning("decision %s: response_cache is off, since %s changes its requests; see personalized.mode", decision.name, " and ".join(personal))
         return None
     semantic = configuration.mode != "exact" and not personal
     if personal:

@@ -122,8 +122,8 @@ def _compared(rule: ComplexityRule, recipe: Recipe) -> ComplexityByLikeness:
     module = recipe.modules.complexity
     assert rule.hard is not None
     assert rule.easy is not None
-    hard: list[Input] = [*rule.hard.candidates, *image_inputs(rule.hard.image_candidates)]
-    easy: list[Input] = [*rule.easy.candidates, *image_inputs(rule.easy.image_candidates)]
+    hard: list[Input] = [*rule.hard.candidates, *image_inputs(rule.hard.image_candidates, recipe.document.place)]
+    easy: list[Input] = [*rule.easy.candidates, *image_inputs(rule.easy.image_candidates, recipe.document.place)]
     deployment = required_embedding(recipe, f'complexity rule "{rule.name}"')
     scoring = rule.prototype_scoring or (module.prototype_scoring if module else None)
     return ComplexityByLikeness(rule, len(hard), Embedder(deployment, recipe.vectors, [*hard, *easy]), scoring)

@@ -94,8 +94,8 @@ def _compiled(modality: str, rules: Sequence[EmbeddingRule], recipe: Recipe) -> 
     banks: list[_Bank] = []
     candidates: list[Input] = []
     for rule in rules:
-        wanted: list[Input] = [*rule.candidates, *image_inputs(rule.image_candidates)]
-        unwanted: list[Input] = [*rule.negative_candidates, *image_inputs(rule.negative_image_candidates)]
+        wanted: list[Input] = [*rule.candidates, *image_inputs(rule.image_candidates, recipe.document.place)]
+        unwanted: list[Input] = [*rule.negative_candidates, *image_inputs(rule.negative_image_candidates, recipe.document.place)]
         banks.append(_Bank(rule, len(candidates), len(wanted), len(unwanted)))
         candidates += [*wanted, *unwanted]
     deployment = required_embedding(recipe, f'embedding rule "{rules[0].name}"')

@@ -9,11 +9,11 @@ from typing import Any
 from headway.router.config.document.model_signals import UnknownPolicy
 from headway.router.config.document.modules import Policy
 from headway.router.deployments.calls import Answered, Unanswered
-from headway.router.observation import Observation
+from headway.router.observation import UNSCANNED, Observation
 from headway.router.signals.asking.reasons import code_of
 from headway.router.truth import Truth
 
-UNSCANNED, UNANSWERED = "unscanned", "unanswered"
+UNANSWERED = "unanswered"
 
 
 @dataclass(frozen=True, slots=True)

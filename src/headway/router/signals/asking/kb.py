@@ -28,7 +28,7 @@ class KnowledgeSignal:
 
     def __init__(self, base: KnowledgeBase, rules: Sequence[KBSignalRule], recipe: Recipe) -> None:
         """Raises ConfigError for a base that cannot be read, and rules about labels or groups that it does not have."""
-        exemplars = read_exemplars(base)
+        exemplars = read_exemplars(base, recipe.document.place(base.source.path))
         for rule in rules:
             _check_target(base, rule, exemplars)
         self._base = base

@@ -13,13 +13,12 @@ _MOST_BYTES = 16 * 1024 * 1024
 _MOST_EXEMPLARS = 20_000
 
 
-def read_exemplars(base: KnowledgeBase) -> Mapping[str, list[str]]:
-    """The exemplars of each label, in the order of the manifest.
+def read_exemplars(base: KnowledgeBase, folder: Path) -> Mapping[str, list[str]]:
+    """The exemplars of each label, in the order of the manifest. `folder` is the place of `base.source.path`.
 
     Raises ConfigError for a manifest that is outside of the folder, cannot be read, or is not one, and for groups and thresholds of labels that
     it does not have.
     """
-    folder = Path(base.source.path).expanduser()
     manifest = (folder / base.source.manifest).resolve()
     if not manifest.is_relative_to(folder.resolve()):
         raise _refused(base, f"its manifest {base.source.manifest!r:.80} lies outside of {base.source.path!r:.80}")

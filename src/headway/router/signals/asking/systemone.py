@@ -9,10 +9,10 @@ from typing import Any
 from headway.router.config.document.numeric_range import NumericPredicate
 from headway.router.config.document.system_one_signals import SystemOneQuestion, SystemOneRule
 from headway.router.deployments.calls import Answered, StageCalls, Unanswered
-from headway.router.observation import Observation
+from headway.router.observation import UNSCANNED, Observation
 from headway.router.request.view import RequestView
 from headway.router.signals.asking.answerer import decision_model
-from headway.router.signals.asking.guarded import UNSCANNED, unread
+from headway.router.signals.asking.guarded import unread
 from headway.router.signals.asking.label_source import labels_of
 from headway.router.signals.asking.reasons import QUESTION, nothing_to_read, unknown
 from headway.router.signals.kind import ModelSignal, Recipe, SignalKind

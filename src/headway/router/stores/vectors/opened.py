@@ -32,7 +32,7 @@ class OpenVectorStores:
             return None
         path = None
         if settings.metadata_store == "sqlite":
-            path = (Path(settings.file_storage_dir) if settings.file_storage_dir else state) / _FILE
+            path = (document.place(settings.file_storage_dir) if settings.file_storage_dir else state) / _FILE
         if path not in self._open:
             self._open[path] = VectorStores(path)
         self._patience = settings.ingestion_drain_timeout_seconds

@@ -1,0 +1,54 @@
+"""A model on this machine: under Headway's engine, or in the model runtime when it is no language model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from headway.capacity.ceilings import Roofs, Workload
+from headway.capacity.deployment import Deployment, headway_weights
+from headway.capacity.model_shape import KvLayers, ModelShape
+from headway.capacity.process_memory import touched_cache_bytes
+from headway.host.host_roofs import HostRoofs
+
+DTYPE_BYTES: Final = {"bfloat16": 2, "half": 2, "float16": 2, "float": 4, "float32": 4}
+BLOCK_SIZE: Final = 16
+STEP_TOKENS: Final = 2048
+ROWS: Final = 256
+
+
+def on_host(shape: ModelShape, budget: int, dtype_bytes: int = 2, rows: int | None = None, block_size: int = BLOCK_SIZE) -> Deployment:
+    """`budget`: bytes that the process may take as a whole. Encoders run in the runtime in float32."""
+    if shape.kind != "decoder":
+        weights = shape.parameters * 4 if shape.kind == "encoder" else shape.stored_bytes or 0
+        return Deployment(shape, "runtime", weights, budget, dtype_bytes=4, rows=rows or ROWS)
+    kept = as_headway_keeps(shape)
+    return Deployment(
+        kept, "headway", headway_weights(shape, dtype_bytes), budget, dtype_bytes=dtype_bytes, cache_number_bytes=dtype_bytes,
+        block_size=block_size, step_tokens=STEP_TOKENS, rows=rows or ROWS,
+    )  # fmt: skip
+
+
+def as_headway_keeps(shape: ModelShape) -> ModelShape:
+    """One shape for all layers that attend, and all positions of each: windows and latent vectors save nothing here."""
+    layers = sum(layer.count for layer in shape.kv)
+    return replace(shape, kv=(KvLayers(layers, shape.kv_heads, 2 * shape.head_dim),) if layers else ())
+
+
+def resident_at_start(deployment: Deployment, cache_bytes: int) -> int:
+    """Of the process once it is ready: weights, the process itself, and what of a cache of `cache_bytes` was touched."""
+    need = deployment.need(1, 1)
+    layers = sum(layer.count for layer in deployment.shape.kv)
+    block = round(deployment.block_size * deployment.shape.head_dim * deployment.cache_number_bytes)
+    warmed = need.activations if deployment.engine == "runtime" else 0  # the runtime computes before it is ready
+    return need.weights + need.process + warmed + touched_cache_bytes(cache_bytes, layers, deployment.shape.kv_heads, block)
+
+
+def host_workload(deployment: Deployment) -> Workload:
+    """In memory every weight has the dtype of the computation, whatever is stored."""
+    return Workload(deployment.shape, 8.0 * deployment.dtype_bytes, deployment.cache_number_bytes)
+
+
+def host_ceiling_roofs(roofs: HostRoofs, dtype_bytes: int) -> Roofs:
+    """Of a measurement, for the dtype."""
+    return Roofs(roofs.read_bandwidth, roofs.matrix["bf16" if dtype_bytes == 2 else "fp32"], "measured", roofs.cache_bytes, roofs.cache_bandwidth)

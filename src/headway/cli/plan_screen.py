@@ -1,0 +1,160 @@
+"""The answers of `headway plan` on one screen: a bar for the memory budget, what it means, and the alternatives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from headway.capacity.byte_text import byte_text
+from headway.cli.plan_words import Language, said
+
+_PARTS: Final = (("weights", "weights_bytes", "blue"), ("cache", "kv_cache_bytes", "green"), ("activations", "activation_bytes", "yellow"),
+                 ("process", "process_bytes", "magenta"))  # fmt: skip
+_LABEL: Final = 12
+_SHOWN_ROWS: Final = 8
+
+
+def print_plan(console: Console, answer: Mapping[str, Any], language: Language) -> None:
+    """A forward plan."""
+    _verdict(console, answer)
+    _line(console, said(language, "model"), _model(answer["model"], language))
+    device = answer["device"]
+    _line(console, said(language, "device"), f"{device['count']} x {device.get('title', device['name'])}, {byte_text(device['memory_bytes'])}")
+    _bar(console, answer["memory"], language)
+    memory = answer["memory"]
+    if memory["kv_bytes_per_token"]:
+        _line(console, said(language, "per_token"), f"{memory['kv_bytes_per_token']} B, {byte_text(memory['kv_bytes_per_sequence'])} / {answer['max_model_len']}")
+        _line(console, said(language, "most"), said(
+            language, "most_text", context=answer["largest_context"], at=answer["concurrency"] if answer["device"].get("engine") == "headway" else 1,
+            sequences=answer["largest_concurrency"], length=answer["max_model_len"],
+        ))  # fmt: skip
+    if "resident" in answer:
+        resident = answer["resident"]
+        _line(console, said(language, "resident"), said(language, "resident_text", start=byte_text(resident["ready_bytes"]), full=byte_text(resident["cache_full_bytes"])))
+    _ceilings(console, answer, language)
+    if answer["command"] is not None:
+        _line(console, said(language, "command"), answer["command"], style="bold green")
+    for note in answer["notes"]:
+        _line(console, said(language, "note"), note, style="yellow")
+    if answer["formats"]:
+        console.print(_formats(answer["formats"], language))
+    if len(answer["tensor_parallel"]) > 1:
+        console.print(_splits(answer["tensor_parallel"], language))
+
+
+def print_matches(console: Console, answer: Mapping[str, Any], language: Language) -> None:
+    """A reverse answer."""
+    _verdict(console, answer)
+    rows = answer["models"] if "models" in answer else answer["devices"]
+    first = "model" if "models" in answer else "device"
+    table = Table(box=None, pad_edge=False)
+    for key in (first, "cards", "format", "each", "longest", "at_once", "decode"):
+        table.add_column(said(language, key), justify="left" if key in (first, "format") else "right")
+    for row in rows:
+        table.add_row(
+            escape(str(row[first])), str(row["count"]), row["format"], byte_text(row["bytes_per_device"]), f"{row['largest_context']:,}",
+            f"{row['largest_concurrency']:,}", f"{row['decode_tokens_per_second']:,.0f} /s",
+        )  # fmt: skip
+    console.print(table)
+    for note in answer.get("notes", ()):
+        _line(console, said(language, "note"), note, style="yellow")
+
+
+def _verdict(console: Console, answer: Mapping[str, Any]) -> None:
+    good = answer.get("fits", True)
+    console.print(Text(answer["verdict"], style="bold green" if good else "bold red"), soft_wrap=True)
+
+
+def _line(console: Console, label: str, text: str, style: str = "") -> None:
+    padded = label + " " * max(1, _LABEL - sum(2 if ord(letter) > 0x2E80 else 1 for letter in label))
+    console.print(Text.assemble((padded, "bold"), (text, style)), soft_wrap=True, highlight=False)
+
+
+def _model(model: Mapping[str, Any], language: Language) -> str:
+    parts = [str(model["name"])]
+    if model["parameters"]:
+        active = model["active_parameters"]
+        sparse = f" ({active / 1e9:.3g} B / token)" if model["kind"] == "decoder" and active < 0.7 * model["parameters"] else ""
+        parts.append(f"{_count(model['parameters'])} {said(language, 'parameters')}{sparse}")
+    if model["context_length"]:
+        parts.append(f"{said(language, 'of_context')} {model['context_length']:,}")
+    if model["quantization"]:
+        parts.append(str(model["quantization"]))
+    return ", ".join(parts)
+
+
+def _count(parameters: int) -> str:
+    return f"{parameters / 1e9:.3g} B" if parameters >= 1e9 else f"{parameters / 1e6:.4g} M"
+
+
+def _bar(console: Console, memory: Mapping[str, Any], language: Language) -> None:
+    """One cell stands for the same number of bytes everywhere; what exceeds the budget is drawn beyond a mark."""
+    total = sum(memory[key] for _, key, _ in _PARTS)
+    width = max(20, min(console.width - _LABEL - 2, 80))
+    scale = width / max(total, memory["budget_bytes"], 1)
+    bar, legend = Text(), Text()
+    drawn = 0
+    for word, key, colour in _PARTS:
+        cells = round(memory[key] * scale) or (1 if memory[key] else 0)
+        bar.append("█" * min(cells, width - drawn), style=colour)
+        drawn = min(width, drawn + cells)
+        legend.append(f"■ {said(language, word)} {byte_text(memory[key])}  ", style=colour)
+    free = memory["budget_bytes"] - total
+    bar.append("░" * (width - drawn) if free >= 0 else "", style="dim")
+    legend.append(f"{said(language, 'free' if free >= 0 else 'over')} {byte_text(abs(free))}", style="dim" if free >= 0 else "bold red")
+    label = said(language, "memory")
+    padding = " " * max(1, _LABEL - sum(2 if ord(letter) > 0x2E80 else 1 for letter in label))
+    console.print(Text.assemble((label + padding, "bold"), bar), soft_wrap=True)
+    console.print(Text.assemble(" " * _LABEL, legend), soft_wrap=True)
+
+
+def _ceilings(console: Console, answer: Mapping[str, Any], language: Language) -> None:
+    found = answer["ceilings"]
+    if found is None:
+        if answer["model"]["parameters"]:
+            _line(console, said(language, "ceilings"), said(language, "unmeasured"), style="dim")
+        return
+    _line(console, said(language, "ceilings"), said(
+        language, "ceiling_text", one=_rate(found["decode_tokens_per_second_alone"]), many=_rate(found["decode_tokens_per_second_all"]),
+        sequences=answer["concurrency"], prefill=_rate(found["prefill_tokens_per_second"]),
+    ))  # fmt: skip
+    _line(console, "", said(
+        language, "roofs_text", bandwidth=f"{found['bandwidth_bytes_per_second'] / 1e9:,.4g} GB/s", flops=f"{found['flops_per_second'] / 1e12:,.4g} TFLOP/s",
+        origin=said(language, found["origin"]),
+    ), style="dim")  # fmt: skip
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _formats(rows: Sequence[Mapping[str, Any]], language: Language) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for key in ("format", "bits", "nominal", "stored", "here", "fits_column", "cost"):
+        table.add_column(said(language, key), justify="left" if key in ("format", "cost") else "right", no_wrap=key == "format")
+    shown = [row for row in rows if row["memory_bytes"] is not None and not row.get("refused")][:_SHOWN_ROWS]
+    for row in shown:
+        fits = row.get("fits")
+        table.add_row(
+            row["name"], f"{row['bits_per_weight']:g}", byte_text(row["nominal_bytes"]), byte_text(row["bytes"]), byte_text(row["memory_bytes"]),
+            "" if fits is None else said(language, "yes" if fits else "no"),
+            f"{row['cost_zh' if language == 'zh' else 'cost']} [{row['source']}]".replace("[", "\\["),
+        )  # fmt: skip
+    return table
+
+
+def _splits(rows: Sequence[Mapping[str, Any]], language: Language) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for key in ("split", "each", "fits_column", "longest", "note"):
+        table.add_column(said(language, key), justify="left" if key == "note" else "right")
+    for row in rows:
+        table.add_row(
+            str(row["size"]), byte_text(row["bytes_per_device"]), said(language, "yes" if row["fits"] else "no"), f"{row['largest_context']:,}",
+            escape(row["obstacle"] or ""),
+        )  # fmt: skip
+    return table
