@@ -83,7 +83,10 @@ class Deployment:
         return blocks * self.block_size
 
     def largest_concurrency(self, context: int) -> int:
-        """Sequences of `context` tokens at once; 0 when one does not fit."""
+        """Sequences of `context` tokens at once; 0 when one does not fit. A model that keeps nothing of them has no such bound: then the
+        rows of a step, if they fit."""
+        if not self.shape.kv and not self.shape.state_numbers:
+            return self.rows if self.fits(context, self.rows) else 0
         return _largest(lambda count: self.fits(context, count), 1 << 20)
 
 

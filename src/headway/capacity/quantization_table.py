@@ -27,6 +27,7 @@ class Quantization:
     arithmetic: str
     cost: str
     cost_zh: str
+    detail: str
     source: str
 
     def weight_bytes(self, shape: ModelShape) -> int:

@@ -53,7 +53,7 @@ def card_answer(shape: ModelShape, device: Device, asked: Question, language: La
         "verdict": _verdict(shape, device, plan, need.total, asked, language),
         "max_model_len": plan.context,
         "concurrency": plan.sequences,
-        "largest_context": deployment.largest_context(asked.sequences or 1),
+        "largest_context": deployment.largest_context(),
         "largest_concurrency": deployment.largest_concurrency(plan.context),
         "command": _command(shape, asked, plan),
         "ceilings": ceiling_figures(device_workload(shape, placement), roofs, plan.context, plan.sequences),
@@ -88,8 +88,8 @@ def _formats(shape: ModelShape, device: Device, placement: Placement, context: i
         deployment = on_device(shape, device, replace(placement, quantization=form))
         refused = form.refused_by(device)
         rows.append(row | {
-            "memory_bytes": deployment.need(context, sequences).weights, "refused": refused,
-            "fits": refused is None and deployment.fits(context, sequences), "largest_context": deployment.largest_context(sequences),
+            "memory_bytes": deployment.need(context, sequences).weights, "refused": refused, "served_here": "vllm" in form.engines and refused is None,
+            "fits": refused is None and deployment.fits(context, sequences), "largest_context": deployment.largest_context(),
         })  # fmt: skip
     return rows
 

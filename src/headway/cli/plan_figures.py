@@ -53,6 +53,7 @@ def format_figures(shape: ModelShape) -> list[dict[str, Any]]:
             "engines": list(form.engines),
             "cost": form.cost,
             "cost_zh": form.cost_zh,
+            "detail": form.detail,
             "source": form.source,
         }
         for form in quantizations().values()

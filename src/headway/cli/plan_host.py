@@ -46,13 +46,15 @@ def host_answer(shape: ModelShape, asked: Question, memory: MemoryBudget, measur
         "verdict": _verdict(plan, total, language),
         "max_model_len": plan.context,
         "concurrency": plan.sequences,
-        "largest_context": deployment.largest_context(asked.sequences or 1) if shape.kv else plan.context,
-        "largest_concurrency": deployment.largest_concurrency(plan.context) if shape.kv else None,
+        "largest_context": deployment.largest_context(),
+        "largest_concurrency": deployment.largest_concurrency(plan.context),
         "command": _command(shape, asked, plan),
         "ceilings": None
         if roofs is None or not shape.active
         else ceiling_figures(host_workload(deployment), roofs, plan.context, plan.sequences) | {"prefix_hits": "prefill ceilings are for tokens that are computed"},
-        "formats": [row | {"memory_bytes": deployment.weights if "headway" in row["engines"] else None} for row in format_figures(shape)],
+        "formats": [
+            row | {"memory_bytes": deployment.weights, "served_here": "headway" in row["engines"], "fits": plan.fits} for row in format_figures(shape)
+        ],
         "tensor_parallel": [],
         "notes": list(shape.notes) + _notes(shape, plan),
     }

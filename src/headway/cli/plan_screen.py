@@ -29,10 +29,10 @@ def print_plan(console: Console, answer: Mapping[str, Any], language: Language) 
     memory = answer["memory"]
     if memory["kv_bytes_per_token"]:
         _line(console, said(language, "per_token"), f"{memory['kv_bytes_per_token']} B, {byte_text(memory['kv_bytes_per_sequence'])} / {answer['max_model_len']}")
-        _line(console, said(language, "most"), said(
-            language, "most_text", context=answer["largest_context"], at=answer["concurrency"] if answer["device"].get("engine") == "headway" else 1,
-            sequences=answer["largest_concurrency"], length=answer["max_model_len"],
-        ))  # fmt: skip
+        if answer["largest_concurrency"]:
+            _line(console, said(language, "most"), said(
+                language, "most_text", context=f"{answer['largest_context']:,}", sequences=f"{answer['largest_concurrency']:,}", length=f"{answer['max_model_len']:,}",
+            ))  # fmt: skip
     if "resident" in answer:
         resident = answer["resident"]
         _line(console, said(language, "resident"), said(language, "resident_text", start=byte_text(resident["ready_bytes"]), full=byte_text(resident["cache_full_bytes"])))
@@ -135,17 +135,19 @@ def _rate(value: float) -> str:
 
 def _formats(rows: Sequence[Mapping[str, Any]], language: Language) -> Table:
     table = Table(box=None, pad_edge=False)
-    for key in ("format", "bits", "nominal", "stored", "here", "fits_column", "cost"):
-        table.add_column(said(language, key), justify="left" if key in ("format", "cost") else "right", no_wrap=key == "format")
-    shown = [row for row in rows if row["memory_bytes"] is not None and not row.get("refused")][:_SHOWN_ROWS]
-    for row in shown:
-        fits = row.get("fits")
+    for key in ("format", "bits", "nominal", "stored", "fits_column", "cost"):
+        table.add_column(said(language, key), justify="left" if key in ("format", "cost") else "right", no_wrap=True, overflow="ellipsis")
+    for row in [row for row in rows if row["served_here"]][:_SHOWN_ROWS]:
+        cost = f"{row['cost_zh' if language == 'zh' else 'cost']} ({row['source']})"
         table.add_row(
-            row["name"], f"{row['bits_per_weight']:g}", byte_text(row["nominal_bytes"]), byte_text(row["bytes"]), byte_text(row["memory_bytes"]),
-            "" if fits is None else said(language, "yes" if fits else "no"),
-            f"{row['cost_zh' if language == 'zh' else 'cost']} [{row['source']}]".replace("[", "\\["),
-        )  # fmt: skip
+            row["name"], f"{row['bits_per_weight']:.3g}", _decimal(row["nominal_bytes"]), _decimal(row["bytes"]), said(language, "yes" if row["fits"] else "no"), cost
+        )
     return table
+
+
+def _decimal(count: int) -> str:
+    """As file sizes of models are quoted: 140000000000 -> "140.0 GB"."""
+    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.1f} MB"
 
 
 def _splits(rows: Sequence[Mapping[str, Any]], language: Language) -> Table:

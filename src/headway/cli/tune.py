@@ -87,6 +87,7 @@ def _plan(given: dict[str, Any], start_words: list[str]) -> Plan:
     varied = {knob.name for knob in knobs}
     fixed = [word for name, value in start.items() if name not in varied for word in _words(name, value)]
     command = [*server, given["model"], *fixed]
+    shown = [*(server if given["server"] else ("headway", "serve")), given["model"], *fixed]
     identity = {
         "command": given["server"] or "headway serve",
         "model": given["model"],
@@ -95,7 +96,7 @@ def _plan(given: dict[str, Any], start_words: list[str]) -> Plan:
         "host": [instruction_set().model, cpu_budget().threads],
     }
     effort = Effort(most=given["repeats"], trials=given["trials"], confirm=given["repeats"])
-    return Plan(command, given["goal"], tuple(sorted((name, value) for name, value in start.items() if name in varied)), knobs, effort, identity)
+    return Plan(command, shown, given["goal"], tuple(sorted((name, value) for name, value in start.items() if name in varied)), knobs, effort, identity)
 
 
 def _words(name: str, value: str) -> list[str]:

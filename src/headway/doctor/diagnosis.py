@@ -45,9 +45,9 @@ def diagnose(case: Case, rules: Iterable[Rule]) -> Report:
     for rule in rules:
         answer = rule.judge(case)
         if isinstance(answer, Abstention):
-            abstained.append(answer.missing)
+            abstained.append(answer.missing.masked())
         elif answer is not None:
-            found.append(Finding(rule, answer))
+            found.append(Finding(rule, without_secrets(answer)))
     findings = sorted(_causes(found), key=_order)
     if not any(finding.is_answer for finding in findings) and (missing := umbrella_only(case)):
         abstained.append(missing)

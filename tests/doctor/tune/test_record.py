@@ -36,7 +36,7 @@ class Runs:
         self.closed = True
 
 
-PLAN = Plan(["server"], "throughput", (("max_num_seqs", "1"),), (KNOB,), Effort(), {"model": "m"})
+PLAN = Plan(["server"], ["server"], "throughput", (("max_num_seqs", "1"),), (KNOB,), Effort(), {"model": "m"})
 
 
 def test_what_was_measured_before_the_interrupt_is_not_measured_again(tmp_path: Path) -> None:

@@ -11,16 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
-from headway.doctor.evidence.masking import MASK, mask
+from headway.doctor.evidence.masking import MASK, mask, names_a_secret
 from headway.doctor.finding import Quote
 from headway.errors import DoctorError
 
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BYTES_AT_MOST: Final = 32 << 20
 _QUOTE_CHARS: Final = 240
-_SECRET_KEYS: Final = ("key", "token", "secret", "password", "passwd", "authorization", "credential")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +76,14 @@ class Context:
 
 def read_context(path: Path) -> Context:
     """Raises DoctorError (`context_unreadable`) when it is no readable YAML mapping."""
+    import yaml  # takes 15 ms, and most logs come without a context
+
     try:
         if path.stat().st_size > _BYTES_AT_MOST:
             raise DoctorError(
                 f"the context {path} has {path.stat().st_size} bytes, at most {_BYTES_AT_MOST} are read", reason="context_unreadable"
             )
-        tree = yaml.load(path.read_bytes(), Loader=_LOADER)
+        tree = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, yaml.YAMLError, RecursionError, ValueError) as error:
         raise DoctorError(
             f"the context {path} cannot be read: {error}", reason="context_unreadable", fix="Give a YAML mapping, as `headway doctor collect` writes it."
@@ -102,18 +100,40 @@ def read_context(path: Path) -> Context:
 
 
 def masked(value: Any, key: str = "") -> Any:
-    """A copy with text keys and without secrets."""
+    """A copy with text keys and without secrets. `key`: the name that the value has."""
     if isinstance(value, Mapping):
-        return {str(name): masked(member, str(name)) for name, member in value.items()}
+        return _masked_mapping(value)
     if isinstance(value, (list, tuple)):
-        return [masked(member, key) for member in value]
-    if isinstance(value, str):
-        if value and _names_a_secret(key):
-            return MASK
-        return mask(value)
-    return value if isinstance(value, (int, float, bool, type(None))) else str(value)
+        return _masked_list(value, key)
+    if isinstance(value, (str, bytes)):
+        text = value if isinstance(value, str) else value.decode("utf-8", "replace")
+        return MASK if text and names_a_secret(key) else mask(text)
+    return value if isinstance(value, (int, float, bool, type(None))) else mask(str(value))
 
 
-def _names_a_secret(key: str) -> bool:
-    words = key.lower().replace("-", "_").split("_")
-    return any(word in _SECRET_KEYS for word in words) and not {"max", "tokenizer", "tokens"} & set(words)
+def _masked_mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
+    named = value.get("name")
+    is_secret = value.get("kind") == "Secret"
+    safe: dict[str, Any] = {}
+    for name, member in value.items():
+        if name == "value" and isinstance(named, str):  # {name: HF_TOKEN, value: ...}
+            safe[str(name)] = masked(member, named)
+        elif is_secret and name in ("data", "stringData") and isinstance(member, Mapping):
+            safe[str(name)] = {str(inner): MASK for inner in member}
+        else:
+            safe[str(name)] = masked(member, str(name))
+    return safe
+
+
+def _masked_list(value: Sequence[Any], key: str) -> list[Any]:
+    """Also words of a command: what follows `--api-key` is a secret, up to the next option."""
+    safe: list[Any] = []
+    secret = False
+    for member in value:
+        if isinstance(member, str) and member.startswith("-"):
+            secret = "=" not in member and names_a_secret(member.lstrip("-"))
+        elif secret and isinstance(member, str):
+            safe.append(MASK)
+            continue
+        safe.append(masked(member, key))
+    return safe

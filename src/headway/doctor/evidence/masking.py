@@ -60,10 +60,17 @@ _HINTS: Final = re.compile(
 _PLAIN: Final = re.compile(r"(?i)^[\"'\[(]*(?:none|null|true|false|nil|\d{1,9}(?:\.\d+)?|\*+|\[masked|set|[>|][+-]?|unset|yes|no|auto|<[^>]*>|\$.*|\{.*|\.\.\.|…)?[\"'\])]*$")
 
 
+# the members of a Kubernetes secret have names of any kind
+_SECRET_DOCUMENT: Final = "kind: Secret"
+_SECRET_MEMBERS: Final = re.compile(r"(?m)^([ \t]*(?:data|stringData):[ \t]*\n)((?:[ \t]+\S[^\n]*(?:\n|$))+)")
+
+
 def mask(text: str) -> str:
     """`text` with the values of keys, tokens and passwords replaced."""
     if not _HINTS.search(text):
         return text
+    if _SECRET_DOCUMENT in text:
+        text = _SECRET_MEMBERS.sub(lambda found: found[1] + "  " + MASK + "\n", text)
     for rule in _RULES:
         text = rule.sub(lambda found: found[0] if _PLAIN.match(found[2].strip()) else found[1] + MASK, text)
     return text

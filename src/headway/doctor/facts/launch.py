@@ -12,6 +12,7 @@ from typing import Final, Literal
 from headway.doctor.evidence.context import Context
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.log.log import Log
+from headway.doctor.evidence.masking import MASK, names_a_secret
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.fact import Fact
 from headway.doctor.finding import Quote
@@ -77,7 +78,7 @@ def launch_of(log: Log, context: Context) -> Launch:
     flags: dict[str, Fact[str]] = {}
     if command:
         quote = context.quote("command")
-        flags |= {name: Fact(value, quote) for name, value in command_flags(command)}
+        flags |= {name: Fact(_safe(name, value), quote) for name, value in command_flags(command)}
     for hit in log.hits(NON_DEFAULT):
         flags |= _literal(hit)
     config: dict[str, Fact[str]] = {}
@@ -120,7 +121,11 @@ def _literal(hit: Hit) -> dict[str, Fact[str]]:
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return {}
     quote = hit.quote()
-    return {str(name): Fact(str(value), quote) for name, value in given.items()} if isinstance(given, dict) else {}
+    return {str(name): Fact(_safe(str(name), str(value)), quote) for name, value in given.items()} if isinstance(given, dict) else {}
+
+
+def _safe(name: str, value: str) -> str:
+    return MASK if names_a_secret(name) else value
 
 
 _PAIR: Final = re.compile(r"(?P<name>[a-z_]+)=(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|[^,\s]+)")

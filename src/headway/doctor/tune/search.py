@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
 
-from headway.doctor.tune.outcome import Interval, Outcome, compare, gain
+from headway.doctor.tune.outcome import NO_GAIN, Gain, Outcome, compare, holds
 from headway.doctor.tune.setting import Knob, Setting, with_value
 
 Measure = Callable[[Setting], Outcome]
@@ -41,11 +41,12 @@ class Step:
 
 @dataclass(slots=True)
 class Tuned:
-    """`best` equals `start` when nothing beat it outside the noise. `gain`: of the confirming runs, 0 then."""
+    """`best` equals `start` when nothing beat it outside the noise. `gain`: of the confirming runs; None when the start cannot
+    run."""
 
     start: Setting
     best: Setting
-    gain: Interval
+    gain: Gain | None
     steps: list[Step] = field(default_factory=list)
     runs: dict[Setting, list[Outcome]] = field(default_factory=dict)
     ended: str = "no knob brings anything any more"
@@ -53,11 +54,13 @@ class Tuned:
 
 def tune(start: Setting, knobs: Sequence[Knob], measure: Measure, effort: Effort, seen: Callable[[Step], None] = lambda step: None) -> Tuned:
     """Raises nothing of its own; a start that cannot run is beaten by anything that can."""
-    tuned = Tuned(start, start, Interval(0.0, 0.0, 0))
+    tuned = Tuned(start, start, NO_GAIN)
     _runs(tuned, start, measure, effort.first + 1)
     trial = _Trials(tuned, measure, effort, seen)
-    while trial.left and (any([_climb(trial, knob) for knob in knobs]) or _together(trial, knobs)):
-        pass
+    while trial.left:
+        climbed = [_climb(trial, knob) for knob in knobs]  # every knob has its turn in a round
+        if not any(climbed) and not _together(trial, knobs):
+            break
     if not trial.left:
         tuned.ended = f"{effort.trials} settings were tried"
     _confirm(tuned, measure, effort)
@@ -162,7 +165,7 @@ def _confirm(tuned: Tuned, measure: Measure, effort: Effort) -> None:
     if tuned.best == tuned.start:
         return
     if any(run.failure for run in tuned.runs[tuned.start]):
-        tuned.gain = Interval(float("inf"), 0.0, len(tuned.runs[tuned.best]))
+        tuned.gain = None
         return
     fresh: dict[Setting, list[Outcome]] = {tuned.start: [], tuned.best: []}
     for _ in range(effort.confirm):
@@ -170,7 +173,6 @@ def _confirm(tuned: Tuned, measure: Measure, effort: Effort) -> None:
             fresh[setting].append(measure(setting))
     for setting, runs in fresh.items():
         tuned.runs[setting] += runs
-    if compare(fresh[tuned.best], fresh[tuned.start]) == "better":
-        tuned.gain = gain(fresh[tuned.best], fresh[tuned.start])
-    else:
+    tuned.gain = holds(fresh[tuned.best], fresh[tuned.start])
+    if tuned.gain is NO_GAIN:
         tuned.best, tuned.ended = tuned.start, "the gain did not hold when it was measured again"

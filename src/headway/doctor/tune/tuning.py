@@ -18,9 +18,10 @@ from headway.doctor.words import Words
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`command`: words that start the server. `identity`: what makes runs of a record comparable."""
+    """`command`: words that start the server, `shown`: the same as people type them. `identity`: what makes runs of a record comparable."""
 
     command: Sequence[str]
+    shown: Sequence[str]
     goal: Goal
     start: Setting
     knobs: Sequence[Knob]
@@ -55,12 +56,12 @@ def result(plan: Plan, tuned: Tuned) -> dict[str, Any]:
     sign = 1 if plan.goal == "throughput" else -1
     return {
         "goal": plan.goal,
-        "command": shlex.join(plan.command),
+        "command": shlex.join(plan.shown),
         "start": flag_line(tuned.start),
         "best": flag_line(tuned.best),
         "changed": tuned.best != tuned.start,
-        "gain_percent": round(tuned.gain.mean * 100, 1) if tuned.best != tuned.start else 0.0,
-        "gain_interval_percent": round(tuned.gain.half * 100, 1) if tuned.best != tuned.start else None,
+        "gain_percent": None if tuned.gain is None else round(tuned.gain.mean * 100, 1),
+        "gain_interval_percent": None if tuned.gain is None else [round(tuned.gain.low * 100, 1), round(tuned.gain.high * 100, 1)],
         "unit": _UNITS[plan.goal],
         "ended": tuned.ended,
         "settings": [_setting(setting, outcomes, sign) for setting, outcomes in tuned.runs.items()],
@@ -83,11 +84,11 @@ def said(plan: Plan, tuned: Tuned) -> Words:
             f"No change of flags brings a gain outside the noise ({tuned.ended}); keep {flag_line(tuned.start) or 'the defaults'}.",
             f"没有任何参数改动带来超出噪声的收益（{tuned.ended}）；保持 {flag_line(tuned.start) or '默认值'}。",
         )
-    line = shlex.join([*plan.command, *shlex.split(flag_line(tuned.best))])
-    if tuned.gain.mean == float("inf"):
+    line = shlex.join([*plan.shown, *shlex.split(flag_line(tuned.best))])
+    if tuned.gain is None:
         return Words(f"{line}\n(the start could not run)", f"{line}\n（起始参数无法运行）")
-    percent, half = tuned.gain.mean * 100, tuned.gain.half * 100
+    percent, low, high = (100 * value for value in (tuned.gain.mean, tuned.gain.low, tuned.gain.high))
     return Words(
-        f"{line}\nmeasured gain: {percent:.1f} % ± {half:.1f} (95 %, {tuned.gain.runs} runs each, in turns)",
-        f"{line}\n实测收益：{percent:.1f} % ± {half:.1f}（95 % 置信，各 {tuned.gain.runs} 次交替测量）",
+        f"{line}\nmeasured gain: {percent:.1f} % (95 % interval {low:.1f} to {high:.1f} %, {tuned.gain.pairs} pairs of runs in turns)",
+        f"{line}\n实测收益：{percent:.1f} %（95 % 置信区间 {low:.1f} 至 {high:.1f} %，{tuned.gain.pairs} 对交替测量）",
     )

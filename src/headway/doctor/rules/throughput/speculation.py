@@ -131,7 +131,7 @@ def _billions(text: str) -> float | None:
 
 def _drafting(case: Case) -> Drafting | None:
     asked = _asked_count(case)
-    lines = [hit for hit in case.log.hits(ACCEPTED)]
+    lines = list(case.log.hits(ACCEPTED))
     if lines:
         lines = lines[len(lines) // 4 :]  # the first ones hold the warm-up
         lengths = sorted(hit.number("length") for hit in lines)
