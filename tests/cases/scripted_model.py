@@ -23,6 +23,7 @@ from headway.engine.async_engine import AsyncEngine
 from headway.engine.config import EngineConfig
 from headway.engine.core import EngineCore, Observers
 from headway.engine.loading import LoadedEngine
+from headway.engine.memory_use import MemoryUse
 from headway.engine.model_runner import StepResult
 from headway.engine.sampler import Sampler
 from headway.engine.scheduler import Scheduler, SchedulerLimits
@@ -126,7 +127,7 @@ def scripted_engine(
     )  # type: ignore[arg-type]  # fmt: skip
     limits = AdmissionLimits(max_model_len, model.tokenizer.vocab_size, 20)
     capacity = SimpleNamespace(num_blocks=num_blocks - 1)
-    loaded = LoadedEngine(core, None, model.tokenizer, limits, capacity, {})  # type: ignore[arg-type]
+    loaded = LoadedEngine(core, None, model.tokenizer, limits, capacity, {}, MemoryUse(0, 0, None))  # type: ignore[arg-type]
     engine = AsyncEngine(EngineConfig("tiny", **config))
     with mock.patch.object(async_engine, "load_engine", return_value=loaded):
         engine.start()

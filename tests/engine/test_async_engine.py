@@ -14,6 +14,7 @@ from headway.engine.async_engine import AsyncEngine
 from headway.engine.config import EngineConfig
 from headway.engine.core import Observers
 from headway.engine.loading import LoadedEngine
+from headway.engine.memory_use import MemoryUse
 from headway.engine.outputs import OutputKind, RequestOutput
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import ArtifactError, EngineDeadError, LoadingError, QueueFullError, RequestError, StepError
@@ -38,7 +39,7 @@ class Fixture:
             return execute(plan)
 
         self.world.runner.execute = gated  # type: ignore[method-assign]
-        loaded = LoadedEngine(self.world.core, None, byte_tokenizer(), self.world.limits, None, {})  # type: ignore[arg-type]
+        loaded = LoadedEngine(self.world.core, None, byte_tokenizer(), self.world.limits, None, {}, MemoryUse(0, 0, None))  # type: ignore[arg-type]
         monkeypatch.setattr(async_engine, "load_engine", lambda *a: loaded)
         self.metrics = EngineMetrics("scripted")
         self.ended = 0

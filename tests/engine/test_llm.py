@@ -12,6 +12,7 @@ from headway.engine import llm as llm_module
 from headway.engine.arguments import engine_config
 from headway.engine.llm import LLM
 from headway.engine.loading import LoadedEngine
+from headway.engine.memory_use import MemoryUse
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import ConfigError, ContextLengthError, NotBuiltError, RequestError
 from tests.engine.byte_tokenizer import byte_tokenizer, ids
@@ -27,7 +28,7 @@ def world() -> ScriptedCore:
 
 @pytest.fixture
 def llm(world: ScriptedCore, monkeypatch: pytest.MonkeyPatch) -> LLM:
-    loaded = LoadedEngine(world.core, None, byte_tokenizer(), world.limits, None, {"temperature": 0.0, "top_p": 0.9})  # type: ignore[arg-type]
+    loaded = LoadedEngine(world.core, None, byte_tokenizer(), world.limits, None, {"temperature": 0.0, "top_p": 0.9}, MemoryUse(0, 0, None))  # type: ignore[arg-type]
     monkeypatch.setattr(llm_module, "load_engine", lambda config, observers: loaded)
     return LLM("scripted")
 

@@ -189,6 +189,53 @@ def differences(preview_status: int, preview: Mapping[str, Any], status: int, he
     return "" if model == preview["selected_model"] else "model"
 
 
+RESTING = """\
+version: v0.3
+providers:
+  defaults: {model: rests}
+  models:
+    - {name: rests, backend_refs: [{endpoint: "127.0.0.1:1", weight: 0}, {endpoint: "127.0.0.1:2", weight: 0}]}
+    - {name: works, backend_refs: [{endpoint: "127.0.0.1:1", weight: 0}, {endpoint: "127.0.0.1:2", weight: 1}]}
+routing:
+  signals:
+    keywords: [{name: both, operator: OR, keywords: [both]}, {name: one, operator: OR, keywords: [one]}]
+  decisions:
+    - {name: both, priority: 2, rules: {type: keyword, name: both}, modelRefs: [{model: rests}, {model: works}]}
+    - {name: one, priority: 1, rules: {type: keyword, name: one}, modelRefs: [{model: rests}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "chosen"),
+    [
+        ("vllm-sr/auto", "both", "works"), ("vllm-sr/auto", "one", ""), ("vllm-sr/auto", "neither", ""), ("rests", "x", ""),
+        ("works", "x", "works"),
+    ],
+)  # fmt: skip
+def test_models_that_take_no_requests_are_told_and_chosen_by_nobody(rig: Rig, model: str, text: str, chosen: str) -> None:
+    config = yaml.safe_dump(reachable(yaml.safe_load(RESTING), rig.backend, rig.runtime), sort_keys=False)
+    body = {"model": model, "messages": [{"role": "user", "content": text}]}
+
+    async def work() -> None:
+        told = await rig.router.validate(config)
+        assert told["valid"]
+        assert [each["reason"] for each in told["diagnostics"]] == ["model_resting"]
+        applied = await rig.router.offer(config)
+        assert applied.error is None, applied.error
+        seen = (await rig.router.management.post("/api/v1/routing/preview", json=body)).json()
+        done = await rig.router.public.post("/v1/chat/completions", json=body)
+        assert seen["selected_model"] == chosen
+        assert (seen["selection_status"] == "unavailable") == (not chosen)
+        if chosen:
+            assert (done.status_code, done.headers["x-vsr-selected-model"]) == (200, chosen)
+        else:
+            assert (done.status_code, done.json()["error"]["reason"]) == (503, "no_upstream")
+            assert "weight 0" in done.json()["error"]["message"]
+            assert "weight 0" in seen["selection_reason"]
+
+    rig.run(work)
+
+
 @pytest.mark.parametrize("defect", [defect for defect in DEFECTS if not DIFFERENCES.get(defect)])
 def test_what_the_validator_refuses_is_refused_everywhere(rig: Rig, defect: str) -> None:
     text = generated(list(DEFECTS).index(defect)).text
@@ -198,6 +245,6 @@ def test_what_the_validator_refuses_is_refused_everywhere(rig: Rig, defect: str)
         applied = await rig.router.offer(text)
         assert (told["valid"], applied.outcome) == (False, "failed")
         assert applied.error is not None
-        assert told["diagnostics"][-1]["message"] in applied.error.message
+        assert [each["message"] for each in told["diagnostics"] if each["severity"] == "error"][-1] in applied.error.message
 
     rig.run(work)

@@ -15,6 +15,7 @@ _COMMANDS = {
     "net": ("headway.cli.doctor_net:net_command", "Is HOST:PORT reachable from here, and what speaks there?"),
     "config": ("headway.cli.doctor_config:config_command", "Read a launch command, Compose file, manifest or router configuration."),
     "collect": ("headway.cli.doctor_collect:collect_command", "Write down what is known here, for `doctor log --context`."),
+    "report": ("headway.cli.doctor_report:report_command", "One archive for a bug report, masked; sends nothing."),
 }
 
 

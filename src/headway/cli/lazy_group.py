@@ -19,15 +19,17 @@ _WRONG_USE = frozenset(
 
 
 class LazyGroup(click.Group):
-    """`table`: name -> (module:attribute, help). `not_built`: commands that a later version brings. `old_names`: name -> module:attribute, of
+    """`table`: name -> (module:attribute, help). `not_built`: commands that a later version brings, `instead`: what does their work until then. `old_names`: name -> module:attribute, of
     commands that people still type; they are not listed."""
 
     def __init__(
-        self, *args: Any, table: Mapping[str, tuple[str, str]], not_built: Sequence[str] = (), old_names: Mapping[str, str] | None = None, **more: Any
+        self, *args: Any, table: Mapping[str, tuple[str, str]], not_built: Sequence[str] = (), instead: Mapping[str, str] | None = None,
+        old_names: Mapping[str, str] | None = None, **more: Any,
     ):  # fmt: skip
         super().__init__(*args, **more)
         self._table = table
         self._not_built = not_built
+        self._instead = instead or {}
         self._old_names = old_names or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -35,7 +37,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in self._not_built:
-            raise NotBuiltError(f"{self.name} {cmd_name} is not built yet")
+            raise NotBuiltError(f"{self.name} {cmd_name} is not built yet", fix=self._instead.get(cmd_name))
         place = self._table[cmd_name][0] if cmd_name in self._table else self._old_names.get(cmd_name)
         if place is None:
             return None

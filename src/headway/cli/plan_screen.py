@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -45,6 +46,9 @@ def print_plan(console: Console, answer: Mapping[str, Any], language: Language) 
         console.print(_formats(answer["formats"], language))
     if len(answer["tensor_parallel"]) > 1:
         console.print(_splits(answer["tensor_parallel"], language))
+        for row in answer["tensor_parallel"]:
+            if row["obstacle"] is not None:
+                console.print(Text(f"{row['size']}: {row['obstacle']}", style="yellow"), soft_wrap=True)
 
 
 def print_matches(console: Console, answer: Mapping[str, Any], language: Language) -> None:
@@ -52,15 +56,14 @@ def print_matches(console: Console, answer: Mapping[str, Any], language: Languag
     _verdict(console, answer)
     rows = answer["models"] if "models" in answer else answer["devices"]
     first = "model" if "models" in answer else "device"
-    table = Table(box=None, pad_edge=False)
-    for key in (first, "cards", "format", "each", "longest", "at_once", "decode"):
-        table.add_column(said(language, key), justify="left" if key in (first, "format") else "right")
-    for row in rows:
-        table.add_row(
-            escape(str(row[first])), str(row["count"]), row["format"], byte_text(row["bytes_per_device"]), f"{row['largest_context']:,}",
+    cells = [
+        (
+            str(row[first]), str(row["count"]), row["format"], byte_text(row["bytes_per_device"]), f"{row['largest_context']:,}",
             f"{row['largest_concurrency']:,}", f"{row['decode_tokens_per_second']:,.0f} /s",
-        )  # fmt: skip
-    console.print(table)
+        )
+        for row in rows
+    ]  # fmt: skip
+    console.print(_table([said(language, key) for key in (first, "cards", "format", "each", "longest", "at_once", "decode")], cells, left=(0, 2)))
     for note in answer.get("notes", ()):
         _line(console, said(language, "note"), note, style="yellow")
 
@@ -71,7 +74,7 @@ def _verdict(console: Console, answer: Mapping[str, Any]) -> None:
 
 
 def _line(console: Console, label: str, text: str, style: str = "") -> None:
-    padded = label + " " * max(1, _LABEL - sum(2 if ord(letter) > 0x2E80 else 1 for letter in label))
+    padded = label + " " * max(1, _LABEL - cell_len(label))
     console.print(Text.assemble((padded, "bold"), (text, style)), soft_wrap=True, highlight=False)
 
 
@@ -108,7 +111,7 @@ def _bar(console: Console, memory: Mapping[str, Any], language: Language) -> Non
     bar.append("░" * (width - drawn) if free >= 0 else "", style="dim")
     legend.append(f"{said(language, 'free' if free >= 0 else 'over')} {byte_text(abs(free))}", style="dim" if free >= 0 else "bold red")
     label = said(language, "memory")
-    padding = " " * max(1, _LABEL - sum(2 if ord(letter) > 0x2E80 else 1 for letter in label))
+    padding = " " * max(1, _LABEL - cell_len(label))
     console.print(Text.assemble((label + padding, "bold"), bar), soft_wrap=True)
     console.print(Text.assemble(" " * _LABEL, legend), soft_wrap=True)
 
@@ -134,14 +137,26 @@ def _rate(value: float) -> str:
 
 
 def _formats(rows: Sequence[Mapping[str, Any]], language: Language) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for key in ("format", "bits", "nominal", "stored", "fits_column", "cost"):
-        table.add_column(said(language, key), justify="left" if key in ("format", "cost") else "right", no_wrap=True, overflow="ellipsis")
-    for row in [row for row in rows if row["served_here"]][:_SHOWN_ROWS]:
-        cost = f"{row['cost_zh' if language == 'zh' else 'cost']} ({row['source']})"
-        table.add_row(
-            row["name"], f"{row['bits_per_weight']:.3g}", _decimal(row["nominal_bytes"]), _decimal(row["bytes"]), said(language, "yes" if row["fits"] else "no"), cost
+    cells = [
+        (
+            row["name"], f"{row['bits_per_weight']:.3g}", _decimal(row["nominal_bytes"]), _decimal(row["bytes"]), said(language, "yes" if row["fits"] else "no"),
+            f"{row['cost_zh' if language == 'zh' else 'cost']} ({row['source']})",
         )
+        for row in [row for row in rows if row["served_here"]][:_SHOWN_ROWS]
+    ]  # fmt: skip
+    return _table([said(language, key) for key in ("format", "bits", "nominal", "stored", "fits_column", "cost")], cells, left=(0, 5))
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> Table:
+    """Columns of their full width, but for a last column of words, which gives way where the screen is narrow."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    for place, head in enumerate(heads):
+        words = place == len(heads) - 1 and place in left
+        width = max((cell_len(row[place]) for row in rows), default=0)
+        least = None if words else max(width, *map(cell_len, head.split()))
+        table.add_column(head, justify="left" if place in left else "right", no_wrap=words, overflow="ellipsis", min_width=least)
+    for row in rows:
+        table.add_row(*map(escape, row))
     return table
 
 
@@ -151,12 +166,7 @@ def _decimal(count: int) -> str:
 
 
 def _splits(rows: Sequence[Mapping[str, Any]], language: Language) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for key in ("split", "each", "fits_column", "longest", "note"):
-        table.add_column(said(language, key), justify="left" if key == "note" else "right")
-    for row in rows:
-        table.add_row(
-            str(row["size"]), byte_text(row["bytes_per_device"]), said(language, "yes" if row["fits"] else "no"), f"{row['largest_context']:,}",
-            escape(row["obstacle"] or ""),
-        )  # fmt: skip
-    return table
+    cells = [
+        (str(row["size"]), byte_text(row["bytes_per_device"]), f"{row['largest_context']:,}", said(language, "yes" if row["fits"] else "no")) for row in rows
+    ]
+    return _table([said(language, key) for key in ("split", "each", "longest", "fits_column")], cells, left=())

@@ -29,7 +29,7 @@ def planned_shape(model: str | None, params: str | None) -> ModelShape:
 
     known = known_model(model)
     if known is not None and not Path(model).expanduser().exists() and "/" not in model and model != known.reference:
-        return replace(known.shape, notes=(_FROM_TABLE,))  # a short name of the table that is none of the registry
+        return replace(known.shape, name=known.reference, notes=(_FROM_TABLE,))  # a short name of the table that is none of the registry
     parsed = parse_reference(model)
     if parsed.kind == "path":
         return _of_path(Path(parsed.name), model)

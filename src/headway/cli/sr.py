@@ -23,6 +23,9 @@ _COMMANDS = {
     "optimize": ("headway.cli.sr_optimize:optimize_group", "Train and judge selectors that learn from rows."),
     "spend": ("headway.cli.sr_spend:spend_command", "Show tokens and cost by API key and model."),
     "demo-heads": ("headway.cli.sr_demo_heads:demo_heads_command", "Train the demonstration heads for signals that models answer."),
+    "instance": ("headway.cli.sr_instance:instance_group", "Inspect all routers that run here."),
+    "recipe": ("headway.cli.sr_recipe:recipe_group", "List, read, check and change single recipes of a router."),
+    "benchmark": ("headway.cli.sr_benchmark:benchmark_command", "Put a load on a router and measure it."),
     "storage": ("headway.cli.sr_storage:storage_group", "See to what a router keeps: cached answers and documents."),
     "completion": ("headway.cli.sr_completion:completion_group", "Completion of commands in the shell."),
 }
@@ -33,11 +36,16 @@ _OLD_NAMES = {
     "validate": "headway.cli.sr_config_validate:validate_command",
     "init": "headway.cli.sr_config_init:init_command",
 }
-_NOT_BUILT = ("dashboard", "benchmark", "recipe", "instance", "model", "sim", "drun")
+_NOT_BUILT = ("dashboard", "model", "sim", "drun")
+_INSTEAD = {
+    "dashboard": "`vllm-sr status` and `vllm-sr instance list` show what runs, the metrics address feeds Grafana, `vllm-sr route preview` explains a decision.",
+    "model": "`headway inspect` tells what is in a model; deployments fetch theirs when they start.",
+    "sim": "`vllm-sr test` routes prompts through a configuration without any model.",
+}
 
 
 @click.group(
-    "vllm-sr", cls=LazyGroup, table=_COMMANDS, not_built=_NOT_BUILT, old_names=_OLD_NAMES, context_settings={"help_option_names": ["-h", "--help"]}
+    "vllm-sr", cls=LazyGroup, table=_COMMANDS, not_built=_NOT_BUILT, instead=_INSTEAD, old_names=_OLD_NAMES, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(__version__, "--version", message="vllm-sr version: %(version)s")
 def vllm_sr() -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from headway.errors import ConfigError
+from headway.router.config.diagnostics import Diagnostic, shown
 from headway.router.config.load import read_source
 from headway.router.config.migration.migrate import Migrated, migrate
+from headway.router.config.migration.tree import Step
 
 
 @click.command("migrate")
@@ -76,15 +79,31 @@ def _print(found: Migrated, target: Path, backup: Path | None, check: bool) -> N
         click.echo(f"\n{'Would be done' if check else 'Done'}:")
         for step in found.done:
             click.echo(f"  {step}")
-    for heading, left in (("Left to do by hand:", found.open), ("Still wrong in the result:", found.remaining)):
+    by_hand = [str(step) for step in found.open]
+    for heading, left in (("Left to do by hand:", by_hand), ("Still wrong in the result:", told_once(found.remaining, found.open))):
         if left:
             click.echo(f"\n{heading}", err=True)
             for each in left:
                 click.echo(f"  {each}", err=True)
-    for warning in found.warnings:
+    for warning in told_once(found.warnings):
         click.echo(f"warning: {warning}", err=True)
     if not check and found.diff:
         click.echo(f"\nWrote {target}." + (f" What was there before is {backup}." if backup else ""))
+
+
+def told_once(diagnostics: Sequence[Diagnostic], by_hand: Sequence[Step] = ()) -> list[str]:
+    """One line for each sentence, however many places it holds for, and none for places that a step told of already."""
+    told = {step.path for step in by_hand}
+    groups: dict[tuple[str, str | None], list[Diagnostic]] = {}
+    for each in diagnostics:
+        if shown(each.path) not in told:
+            groups.setdefault((each.message, each.fix), []).append(each)
+    return [str(first) + _elsewhere(more) for first, *more in groups.values()]
+
+
+def _elsewhere(more: Sequence[Diagnostic]) -> str:
+    places = [f"line {each.line}" if each.line is not None else shown(each.path) for each in more]
+    return f" (also {', '.join(places)})" if places else ""
 
 
 def _as_json(found: Migrated, target: Path, backup: Path | None, check: bool) -> dict[str, object]:

@@ -82,6 +82,7 @@ def preview_lines(answer: dict[str, Any]) -> list[str]:
     """For a person: what was asked, what was found, what would answer. Most important facts have one line each."""
     decision = answer.get("decision_result", {})
     provenance = answer.get("selection_provenance") or {}
+    types = answer.get("signal_types") or {}
     confidences = sorted((answer.get("signal_confidences") or {}).items(), key=lambda pair: (-pair[1], pair[0]))
     lines = [
         _line("model", answer.get("requested_model")),
@@ -89,8 +90,8 @@ def preview_lines(answer: dict[str, Any]) -> list[str]:
         _line("decision", decision.get("decision_name") or "(none)"),
         _line("algorithm", decision.get("algorithm")),
         _line("plugins", ", ".join(decision.get("plugins") or ())),
-        _line("used signals", _listed(decision.get("used_signals") or {})),
-        _line("matched signals", _listed(decision.get("matched_signals") or {})),
+        _line("used signals", _listed(decision.get("used_signals") or {}, types)),
+        _line("matched signals", _listed(decision.get("matched_signals") or {}, types)),
         _line("unmatched", str(sum(map(len, (decision.get("unmatched_signals") or {}).values())))),
         _line("confidences", ", ".join(f"{key} {value:.2f}" for key, value in confidences[:_SHOWN_CONFIDENCES])),
         _line("unknown", ", ".join(f"{key} ({reason})" for key, reason in (answer.get("signal_errors") or {}).items())),
@@ -110,8 +111,9 @@ def _line(name: str, value: str | None) -> str | None:
     return f"{name + ':':17}{value}" if value else None
 
 
-def _listed(groups: dict[str, list[str]]) -> str:
-    names = [f"{kind}:{name}" for kind, found in groups.items() for name in found]
+def _listed(groups: dict[str, list[str]], types: dict[str, str]) -> str:
+    """`type:name` of each, as confidences and errors have it."""
+    names = [f"{types.get(group, group)}:{name}" for group, found in groups.items() for name in found]
     more = f" and {len(names) - _SHOWN_SIGNALS} more" if len(names) > _SHOWN_SIGNALS else ""
     return ", ".join(names[:_SHOWN_SIGNALS]) + more
 

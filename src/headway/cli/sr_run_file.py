@@ -1,4 +1,5 @@
-"""The note of a running router, by which `vllm-sr status`, `logs` and `stop` find it."""
+"""The notes of a running router: one beside its configuration, by which `vllm-sr status`, `logs` and `stop` find it, and one in the cache of the
+user, by which `vllm-sr instance list` finds all."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psutil
+
+from headway.artifacts.cache_folders import headway_cache
 
 _FOLDER = "run"
 
@@ -41,22 +44,42 @@ def noted_router(config: Path, state: Path, urls: Sequence[tuple[str, str]]) -> 
     path = state / _FOLDER / f"router-{note.pid}.json"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.write_text(json.dumps(asdict(note)), encoding="utf-8")
+    shared = shared_folder() / path.name
+    with suppress(OSError):  # a cache that cannot be written costs the list, not the router
+        shared.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shared.write_text(json.dumps(asdict(note)), encoding="utf-8")
     try:
         yield path
     finally:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
+        for each in (path, shared):
+            with suppress(OSError):
+                each.unlink(missing_ok=True)
+
+
+def shared_folder() -> Path:
+    """Where the notes of all routers of this user lie."""
+    return headway_cache() / _FOLDER
 
 
 def running_routers(state: Path) -> list[RunningRouter]:
     """Those with this state folder that run now, oldest first. Notes of processes that are gone are removed."""
+    return _noted(state / _FOLDER)
+
+
+def all_running_routers() -> list[RunningRouter]:
+    """Those of this user that run now, oldest first."""
+    return _noted(shared_folder())
+
+
+def _noted(folder: Path) -> list[RunningRouter]:
     found = []
-    for path in sorted((state / _FOLDER).glob("router-*.json")):
+    for path in sorted(folder.glob("router-*.json")):
         router = _read(path)
         if router is not None and router.is_alive:
             found.append(router)
         else:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
     return sorted(found, key=lambda router: router.started)
 
 

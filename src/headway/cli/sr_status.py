@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,18 +54,22 @@ def status_command(service: str, config: Path, as_json: bool) -> None:
     """Show the routers that run with this configuration's folder. Exits with 1 if there is none."""
     tell_ignored()
     _service(service)
-    found = [_status(router) for router in running_routers(state_folder(config))]
-    if as_json:
-        click.echo(json.dumps(found, indent=2))
-    else:
-        for status in found:
-            for line in _lines(status):
-                click.echo(line)
+    found = [status_of(router) for router in running_routers(state_folder(config))]
+    show_statuses(found, as_json)
     if not found:
         the_router(config)
 
 
-def _status(router: RunningRouter) -> dict[str, Any]:
+def show_statuses(found: Sequence[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for status in found:
+        for line in _lines(status):
+            click.echo(line)
+
+
+def status_of(router: RunningRouter) -> dict[str, Any]:
     """What its note and its management address tell; never raises."""
     told: dict[str, Any] = {"pid": router.pid, "config": router.config, "urls": router.urls, "uptime_seconds": round(time.time() - router.started, 1)}
     try:

@@ -56,7 +56,8 @@ def explanation(routed: Routed) -> list[str]:
     model = headers.get("x-vsr-selected-model", "?")
     shown = " ".join(routed.answer.split())[:_SHOWN_CHARACTERS]
     decision = headers.get("x-vsr-selected-decision")
-    matched = [f"{kind}:{name}" for kind, names in preview.get("decision_result", {}).get("matched_signals", {}).items() for name in names]
+    types = preview.get("signal_types", {})
+    matched = [f"{types.get(group, group)}:{name}" for group, names in preview.get("decision_result", {}).get("matched_signals", {}).items() for name in names]
     lines += [f"  < {shown}", f"  {model} answered in {routed.seconds:.1f} s. Why {model}:"]
     if decision:
         lines.append(f'    decision "{decision}" won, because these signals matched: {", ".join(matched[:_SHOWN_SIGNALS]) or "(none; it is a catch-all)"}')

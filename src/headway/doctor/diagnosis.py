@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from headway.doctor.case import Case
-from headway.doctor.finding import ANSWER_ABOVE, Abstention, Found, Quote
+from headway.doctor.evidence.masking import mask
+from headway.doctor.finding import ANSWER_ABOVE, Abstention, Fix, Found
+from headway.doctor.missing import what_is_missing
 from headway.doctor.rules.rule import Rule
-from headway.doctor.verdict import umbrella_only, verdict_of
+from headway.doctor.verdict import verdict_of
 from headway.doctor.words import Words
 
 _WEIGHTS: Final = {"fatal": 0, "degraded": 1, "remark": 2}
+_SURE: Final = 0.8  # causes at least this sure are ordered by time, not by how sure they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,37 +44,80 @@ class Report:
 def diagnose(case: Case, rules: Iterable[Rule]) -> Report:
     """The same case gives the same report."""
     found: list[Finding] = []
-    abstained: list[Words] = []
+    abstained: dict[Words, None] = {}
     for rule in rules:
         answer = rule.judge(case)
         if isinstance(answer, Abstention):
-            abstained.append(answer.missing.masked())
+            abstained[_safe(answer.missing)] = None
         elif answer is not None:
-            found.append(Finding(rule, without_secrets(answer)))
-    findings = sorted(_causes(found), key=_order)
-    if not any(finding.is_answer for finding in findings) and (missing := umbrella_only(case)):
-        abstained.append(missing)
+            found.append(Finding(rule, _without_secrets(answer)))
+    findings = sorted(_causes(found), key=lambda finding: _order(case, finding))
+    if not any(finding.is_answer for finding in findings) and (missing := what_is_missing(case)):
+        abstained[_safe(missing)] = None
     top = findings[0] if findings else None
-    return Report(verdict_of(case, top.title if top else None, top.found if top else None, abstained), tuple(findings), tuple(abstained))
+    verdict = verdict_of(case, top.title if top else None, top.found if top else None, list(abstained))
+    return Report(verdict, tuple(findings), tuple(abstained))
 
 
-def _causes(found: list[Finding]) -> list[Finding]:
-    """Without what another answer explains."""
-    explained = {rule_id for finding in found if finding.is_answer for rule_id in (*finding.rule.explains, *finding.found.explains)}
-    return [finding for finding in found if finding.rule.id not in explained]
+def _causes(found: Sequence[Finding]) -> list[Finding]:
+    """Without what another answer explains. Of findings that explain each other the surer one stays."""
+    explains = {finding.rule.id: {*finding.rule.explains, *finding.found.explains} for finding in found if finding.is_answer}
+    surer = sorted((finding for finding in found if finding.is_answer), key=lambda finding: (-finding.found.confidence, finding.rule.id))
+    rank = {finding.rule.id: place for place, finding in enumerate(surer)}
+
+    def is_consequence(rule_id: str) -> bool:
+        causes = [other for other in explains if other != rule_id and rule_id in _reached(explains, other)]
+        return any(other not in _reached(explains, rule_id) or rank[other] < rank[rule_id] for other in causes)
+
+    return [finding for finding in found if not is_consequence(finding.rule.id)]
 
 
-def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
-    """Answers first; what stops the thing before what slows it; then the surer, then the earlier in the log."""
+def _reached(explains: Mapping[str, set[str]], start: str) -> set[str]:
+    """What a cause explains, directly or through its consequences."""
+    reached: set[str] = set()
+    ahead = [start]
+    while ahead:
+        for rule_id in explains.get(ahead.pop(), ()):
+            if rule_id not in reached:
+                reached.add(rule_id)
+                ahead.append(rule_id)
+    return reached
+
+
+def _order(case: Case, finding: Finding) -> tuple[object, ...]:
+    """Answers first; what stops the thing before what slows it; then the earlier in the log, where both are sure."""
     found = finding.found
-    return not finding.is_answer, _WEIGHTS[found.weight], -round(found.confidence, 1), _first_line(found), finding.rule.id
+    sure = found.confidence >= _SURE
+    return (
+        not finding.is_answer,
+        _WEIGHTS[found.weight],
+        not sure,
+        _first_line(case, found) if sure else (0, 0.0),
+        -found.confidence,
+        finding.rule.id,
+    )
 
 
-def _first_line(found: Found) -> float:
+def _first_line(case: Case, found: Found) -> tuple[int, float]:
+    """(file, line) of the earliest evidence; a cause that only the context shows comes after those that the log shows."""
+    files = {source: index for index, source in enumerate(case.log.sources)}
     if found.at is not None:
-        return found.at
-    return min((quote.line for quote in _quotes(found) if quote.line is not None), default=float("inf"))
+        return 0, found.at
+    lines = [(files.get(quote.source, 0), float(quote.line)) for quote in found.evidence if quote.line is not None]
+    return min(lines, default=(len(files), float("inf")))
 
 
-def _quotes(found: Found) -> Iterable[Quote]:
-    return found.evidence
+def _without_secrets(found: Found) -> Found:
+    """Rules write with pieces of lines; whatever slipped through is masked here, before any report."""
+    return replace(
+        found,
+        cause=_safe(found.cause),
+        evidence=[replace(quote, text=mask(quote.text)) for quote in found.evidence],
+        fixes=[Fix(_safe(fix.text), None if fix.command is None else mask(fix.command)) for fix in found.fixes],
+        verify=_safe(found.verify),
+        title=None if found.title is None else _safe(found.title),
+    )
+
+
+def _safe(words: Words) -> Words:
+    return Words(mask(words.en), mask(words.zh))

@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.doctor.collect.assemble import context_of_launch, context_of_machine, context_of_process, joined
 from headway.doctor.collect.network import parse_address
-from headway.doctor.collect.processes import ServerProcess, server_processes
+from headway.doctor.collect.processes import ServerProcess, server_at, server_processes
 from headway.doctor.live import Look, examine_server
 from headway.errors import DoctorError
 
@@ -32,8 +32,7 @@ def _chosen(servers: list[ServerProcess], pid: int | None, url: str | None) -> S
     """The process asked for, else the one behind the URL, else the only one there is."""
     if pid is None:
         if url is not None:
-            address = parse_address(url)
-            return next((server for server in servers if address.port in server.ports), None)
+            return server_at(parse_address(url))
         return servers[0] if len(servers) == 1 else None
     for server in servers:
         if server.pid == pid:

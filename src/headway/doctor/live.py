@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
 from headway.doctor.collect.assemble import as_context, context_of_machine, context_of_process, joined, with_probes
-from headway.doctor.collect.endpoint import ask_health, client_for, timed_request
+from headway.doctor.collect.endpoint import ask_health, client_for, sample_requests, timed_request
 from headway.doctor.collect.metrics import watch
 from headway.doctor.collect.network import parse_address, probe
-from headway.doctor.collect.processes import ServerProcess, server_processes
+from headway.doctor.collect.processes import ServerProcess, server_at, server_processes
 from headway.doctor.collect.transcript import Transcript
 from headway.doctor.examine import Examined, examine_live
 from headway.errors import DoctorError
@@ -31,6 +32,8 @@ class Look:
     verify: bool = True
     direct: str | None = None
     """The server's own address when the URL is that of a proxy before it."""
+    sample: Path | None = None
+    """Bodies of requests as users send them, one JSON object a line."""
 
 
 _QUICK: Final = Look(samples=2, interval=1.0, requests=1)
@@ -49,6 +52,12 @@ def examine_server(url: str, look: Look, known: Mapping[str, Any] | None = None,
     return context, examine_live(as_context(context), transcript)
 
 
+def examine_url(url: str, look: Look, seen: Seen = lambda sample: None) -> Examined:
+    """The server behind `url`, with all that is known of its process and machine when it runs here."""
+    own = server_at(parse_address(look.direct or url))
+    return examine_server(url, look, context_of_process(own) if own is not None else None, seen)[1]
+
+
 def _asked(client: httpx.Client, url: str, look: Look, transcript: Transcript, seen: Seen) -> dict[str, Any]:
     endpoint = ask_health(client, url, transcript)
     part: dict[str, Any] = {"endpoint": endpoint}
@@ -62,6 +71,8 @@ def _asked(client: httpx.Client, url: str, look: Look, transcript: Transcript, s
             if row is None:
                 break
             rows.append(row)
+    if look.sample is not None:
+        rows += sample_requests(look.sample)
     if rows:
         part["requests"] = rows
     try:

@@ -21,10 +21,10 @@ _GIB = 1 << 30
 
 
 def cache_size(
-    config: EngineConfig, card: ModelCard, shape: KVShape, dtype: torch.dtype, parameters: int, *,
+    config: EngineConfig, card: ModelCard, shape: KVShape, dtype: torch.dtype, weight_bytes: int, *,
     to_load: int = 0, longest: int | None = None,
 ) -> CapacityReport:  # fmt: skip
-    """`to_load` are bytes of weights that are not in memory yet. `longest` is the length that the model was loaded for: with
+    """`weight_bytes` are in memory in the end, of which `to_load` are not there yet. `longest` is the length that the model was loaded for: with
     `--max-model-len auto` a sequence may not become longer. Raises ConfigError, CapacityError."""
     budget = kv_budget(
         memory_budget(), resident_bytes=process_rss(), weight_bytes=to_load,
@@ -32,7 +32,7 @@ def cache_size(
     )  # fmt: skip
     automatic = config.max_model_len == AUTO
     report = fit(
-        KvGeometry(shape.num_layers, shape.num_kv_heads, shape.head_dim), budget, weight_bytes=parameters * dtype.itemsize,
+        KvGeometry(shape.num_layers, shape.num_kv_heads, shape.head_dim), budget, weight_bytes=weight_bytes,
         kv_dtype_bytes=dtype.itemsize, block_size=config.block_size, max_model_len=config.max_model_len,
         context_length=longest if automatic and longest is not None else card.context_length,
         num_blocks_override=config.num_gpu_blocks_override,

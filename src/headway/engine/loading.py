@@ -25,6 +25,7 @@ from headway.engine.config import EngineConfig
 from headway.engine.configured_card import configured_card
 from headway.engine.core import EngineCore, Observers
 from headway.engine.default_sampling import default_sampling
+from headway.engine.memory_use import MemoryUse, memory_use
 from headway.engine.planned_model import planned_model
 from headway.engine.processor_loading import make_processors, processor_classes
 from headway.engine.warm_up import warm_up
@@ -52,6 +53,7 @@ class LoadedEngine:
     limits: AdmissionLimits
     capacity: CapacityReport
     default_sampling: dict[str, Any]
+    memory: MemoryUse
 
 
 def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress: None, observers: Observers | None = None) -> LoadedEngine:
@@ -74,7 +76,7 @@ def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress
     started = time.monotonic()
     on_stage("warming", 0.0)
     capacity = cache_size(
-        config, card, model.config.kv_shape, dtype, planned.plan.parameters, longest=planned.expected.max_model_len
+        config, card, model.config.kv_shape, dtype, planned.weight_bytes, longest=planned.expected.max_model_len
     )
     log_cache_size(capacity)
     core = assemble(config, model, tokenizer, capacity, dtype, parts.sampler, make_processors(processors, config), observers)
@@ -82,7 +84,7 @@ def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress
     _log.info("init engine (profile, create kv cache, warmup model) took %.2f s", time.monotonic() - started)
     _log.info("Supported tasks: ['generate']")
     limits = AdmissionLimits(capacity.max_model_len, model.config.vocab_size, config.max_logprobs, processors)
-    return LoadedEngine(core, card, tokenizer, limits, capacity, defaults)
+    return LoadedEngine(core, card, tokenizer, limits, capacity, defaults, memory_use(config, card, core.runner, capacity))
 
 
 def _check_quantization(config: EngineConfig, card: ModelCard) -> None:

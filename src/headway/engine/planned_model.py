@@ -8,6 +8,7 @@ import torch
 
 from headway.artifacts.card import ModelCard
 from headway.capacity.fit import AUTO, CapacityReport
+from headway.capacity.weight_bytes import head_copy, held_weight_bytes
 from headway.engine.cache_size import cache_size
 from headway.engine.config import EngineConfig
 from headway.errors import NotBuiltError
@@ -20,10 +21,11 @@ from headway.models.plan import ModelPlan, plan_model
 
 @dataclass(frozen=True, slots=True)
 class PlannedModel:
-    """`expected` is reckoned with the memory that the weights will take."""
+    """`weight_bytes` is the memory that the weights will take, `expected` is reckoned with it."""
 
     plan: ModelPlan
     expected: CapacityReport
+    weight_bytes: int
 
 
 def planned_model(config: EngineConfig, card: ModelCard, dtype: torch.dtype, kernels: Kernels) -> PlannedModel:
@@ -34,10 +36,12 @@ def planned_model(config: EngineConfig, card: ModelCard, dtype: torch.dtype, ker
     asked = config.max_model_len
     context = asked if asked is not None and asked != AUTO else card.context_length
     plan = _plan(config, card, context or 1, kernels)
-    expected = cache_size(config, card, plan.config.kv_shape, dtype, plan.parameters, to_load=plan.parameters * dtype.itemsize)
+    copied = head_copy(card) if isinstance(plan, NativePlan) else 0  # models of transformers keep one matrix for both
+    weights = held_weight_bytes(plan.parameters, copied, dtype.itemsize)
+    expected = cache_size(config, card, plan.config.kv_shape, dtype, weights, to_load=weights)
     if expected.max_model_len != context:
         plan = _plan(config, card, expected.max_model_len, kernels)
-    return PlannedModel(plan, expected)
+    return PlannedModel(plan, expected, weights)
 
 
 def _plan(config: EngineConfig, card: ModelCard, context_length: int, kernels: Kernels) -> ModelPlan:

@@ -1,34 +1,30 @@
-"""How fast this machine multiplies matrices: the best of many short products, with the threads that torch has."""
+"""How fast this machine multiplies matrices, with the threads that torch has."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
+from headway.host.burst_rate import Clocks, Rate, burst_rate
+
 MatrixFormat = Literal["bf16", "fp32", "int8"]
 FORMATS: Final[tuple[MatrixFormat, ...]] = ("bf16", "fp32", "int8")
-# Rows for each thread, inner and outer size: a burst of half a millisecond, which other load seldom interrupts, and products as in
+# Rows for each thread, inner and outer size: bursts of half a millisecond, which other load seldom interrupts, and products as in
 # the prefill of small and large layers.
-_SIZES: Final = ((256, 512, 512), (256, 1024, 1024), (1024, 1024, 3072))
+_SIZES: Final = ((256, 512, 512), (256, 1024, 1024), (512, 1024, 3072))
 
 
-def measure_matrix_speed(kind: MatrixFormat, seconds: float = 0.3, clock: Callable[[], float] = time.perf_counter) -> float:
+def measure_matrix_speed(kind: MatrixFormat, seconds: float = 0.2, clocks: Clocks | None = None) -> Rate:
     """Operations (a product and a sum are two) per second, the best product over all sizes; imports torch."""
     import torch
 
-    best, threads = 0.0, torch.get_num_threads()
+    threads = torch.get_num_threads()
+    bursts = []
     for share, inner, outer in _SIZES:
-        rows = share * threads
-        product = _product(kind, rows, inner, outer)
+        product = _product(kind, share * threads, inner, outer)
         product()  # the first call prepares kernels
-        until, passes = clock() + seconds / len(_SIZES), 0
-        while passes < 2 or clock() < until:
-            started = clock()
-            product()
-            best = max(best, 2.0 * rows * inner * outer / max(clock() - started, 1e-9))
-            passes += 1
-    return best
+        bursts.append((product, 2.0 * share * threads * inner * outer))
+    return burst_rate(bursts, threads, seconds, clocks)
 
 
 def _product(kind: MatrixFormat, rows: int, inner: int, outer: int) -> Callable[[], Any]:

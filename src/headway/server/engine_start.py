@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -118,6 +119,7 @@ def describe_cache(metrics: EngineMetrics, engine: AsyncEngine) -> None:
     """Tell the metrics what is known only after loading."""
     metrics.set_max_model_len(engine.max_model_len)
     metrics.set_cache_info(_cache_info(engine.config, engine.loaded.capacity.num_blocks))
+    metrics.set_memory(dataclasses.asdict(engine.loaded.memory))
 
 
 def _cache_info(config: EngineConfig, num_blocks: int) -> dict[str, object]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 PREFIX = "vllm:"
+MEMORY = "headway:memory_bytes"
 ENGINE_LABELS = ("model_name", "engine")  # on every family whose name carries the prefix
 
 LATENCY = (0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680)
@@ -88,6 +89,11 @@ FAMILIES: tuple[Family, ...] = (
         aliases=("vllm:gpu_cache_usage_perc", _SEED + "gpu_cache_usage_perc"),
     ),
     Family("vllm:cache_config_info", "info", "1, with the cache configuration as labels; present once the model is loaded."),
+    Family(
+        MEMORY, "gauge",
+        "Bytes of memory: weights (counted), kv_cache (reserved, committed as it is written), activations (the most that one step takes, reckoned).",
+        labels=("model_name", "part"),
+    ),
     # tokens
     Family("vllm:prompt_tokens", "counter", "Prompt tokens processed, computed or taken from the prefix cache."),
     Family(

@@ -14,6 +14,7 @@ from headway.telemetry.metric_families import (
     ENGINE_LABELS,
     FAMILIES,
     HTTP_EXCLUDED,
+    MEMORY,
     UP_TO_CONTEXT,
     Family,
     one_two_five,
@@ -72,6 +73,13 @@ class EngineMetrics(Collector):
         """The cache configuration (block_size, num_gpu_blocks, ...) as labels of cache_config_info."""
         with self._lock:
             self._cache_info = {key: str(value) for key, value in info.items()}
+
+    def set_memory(self, parts: Mapping[str, int | None]) -> None:
+        """Bytes that the engine holds, by part; what is not known is left out."""
+        with self._lock:
+            for part, nbytes in parts.items():
+                if nbytes is not None:
+                    self._series[MEMORY].set((self.model_name, part), nbytes)
 
     def on_step(self, step: StepStats) -> None:
         """One engine step. About 20 us, and 0.2 us more for each first token and each gap."""

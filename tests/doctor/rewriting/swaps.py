@@ -27,7 +27,7 @@ def _in_text(data: bytes, swaps: Mapping[str, str]) -> bytes:
 
 def _whole(text: str) -> str:
     if re.fullmatch(r"[\d.,]+", text):
-        return rf"(?<![\d.,]){re.escape(text)}(?![\d,]|\.\d)"
+        return rf"(?<![\d.,]){re.escape(text)}(?!\d|[.,]\d)"
     start = r"(?<![\d.,])" if text[0].isdigit() else ""
     end = r"(?!\d|\.\d)" if text[-1].isdigit() else ""
     return start + re.escape(text) + end

@@ -194,6 +194,10 @@ DEFECTS: dict[str, tuple[dict[str, Any], str, str]] = {
         "unknown_key", "routing.decisions[0].plugins[0].configuration.mesage",
     ),
     "two decisions of one name": (changed("routing", "decisions", 1, to=base()["routing"]["decisions"][0]), "name_repeated", "routing.decisions[1].name"),
+    "on_unscanned of a question that reads the beginning": (
+        changed(*RULES, "conditions", 1, to={"type": "systemone", "name": "topic", "label": "law", "on_unscanned": "match"}), "on_unscanned",
+        "routing.decisions[0].rules.conditions[1].on_unscanned",
+    ),
     "a hand-off without a guard": (changed("routing", "decisions", 0, "action", to={"type": "route", "destination": "x"}), "action_unguarded", "routing.decisions[0].action"),
     "many annotations": (changed("routing", "decisions", 0, "annotations", to={str(n): n for n in range(33)}), "annotations_too_large", "routing.decisions[0].annotations"),
 }
@@ -245,6 +249,31 @@ def test_unpinned_models_are_a_warning(deployment: dict[str, Any], warned: bool)
 def test_an_open_management_address_is_a_warning(settings: dict[str, Any], warned: bool) -> None:
     found = [each for each in told(changed("global", "services", to={"management_api": settings})) if each.reason != "environment_unset"]
     assert [(each.reason, each.severity) for each in found] == ([("management_open", "warning")] if warned else [])
+
+
+@pytest.mark.parametrize(("weights", "warned"), [([0], True), ([0, 0], True), ([0, 1], False), ([1], False)])
+def test_models_out_of_service_are_a_warning(weights: list[int], warned: bool) -> None:
+    refs = [{"endpoint": f"127.0.0.1:{8000 + at}", "weight": weight} for at, weight in enumerate(weights)]
+    found = told(changed(*MODEL, "backend_refs", to=refs))
+    assert [(each.reason, each.severity, each.path) for each in found] == ([("model_resting", "warning", (*MODEL, "backend_refs"))] if warned else [])
+
+
+@pytest.mark.parametrize(
+    ("cache", "other", "warned"),
+    [
+        ({"enabled": True}, {"enabled": True}, True),
+        ({"enabled": False}, {"enabled": True}, False),
+        ({"enabled": True}, {"enabled": False}, False),
+        ({"enabled": True, "personalized": {"mode": "exact"}}, {"enabled": True}, False),
+    ],
+)
+def test_a_cache_that_masking_switches_off_is_a_warning_and_nothing_is_logged(
+    cache: dict[str, Any], other: dict[str, Any], warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = [{"type": "response_cache", "configuration": {"mode": "exact", **cache}}, {"type": "masking", "configuration": other}]
+    found = [each for each in told(changed("routing", "decisions", 0, "plugins", to=plugins)) if "response_cache" in each.message]
+    assert [(each.reason, each.severity) for each in found] == ([("cache_off", "warning")] if warned else [])
+    assert caplog.records == []
 
 
 def test_the_built_in_models_are_those_of_the_runtime() -> None:

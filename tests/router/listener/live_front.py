@@ -18,6 +18,7 @@ from headway.http.server import HttpServer
 from headway.http.settings import HttpSettings
 from headway.http.shutdown import Ending
 from headway.router.config.document.document import Document
+from headway.router.config.document.resting_models import resting_models
 from headway.router.decisions.engine import compile_decisions
 from headway.router.deployments.deployments import RuntimeDeployments
 from headway.router.generation.generation import CompiledRecipe, Generation
@@ -110,6 +111,7 @@ class LiveFront:
             services=self.services,
             front=compile_front(document, self._environment),
             version=number,
+            resting=resting_models(document),
         )
 
     def _compiled(self, recipe: Recipe) -> CompiledRecipe:

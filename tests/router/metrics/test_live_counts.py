@@ -78,6 +78,20 @@ def test_an_estimate_for_a_budget_is_judged_too(tmp_path: Path) -> None:
     run(work)
 
 
+def test_no_estimate_is_judged_by_another_prompt_than_it_was_made_of(tmp_path: Path) -> None:
+    """A plugin put instructions before the conversation: the backend counts them, the estimate did not."""
+    plugin = {"type": "system_prompt", "configuration": {"system_prompt": "Be brief.", "mode": "insert"}}
+    routing = {**ROUTING, "decisions": [{**ROUTING["decisions"][0], "plugins": [plugin]}]}
+
+    async def work() -> None:
+        async with ScriptedBackend([answers()]) as backend, LiveFront(backend, tmp_path, routing=routing) as front:
+            await front.chat(model=AUTO)
+            assert len(backend.asked[0].body["messages"]) == 2
+            assert front.counted("vsr_token_estimation_error_pct", "signal") == 0
+
+    run(work)
+
+
 def test_the_steps_of_the_response_cache(tmp_path: Path) -> None:
     plugin = {"type": "response_cache", "configuration": {"enabled": True, "mode": "exact", "scope": "global"}}
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from headway.router.decisions.result import DecisionResult
+from headway.router.deployments.calls import Stages
 from headway.router.metrics.registry import RouterMetrics
 from headway.router.metrics.routing_counts import count_routing
 from headway.router.observation import Observation, Observations
 from headway.router.truth import Truth
 from tests.router.routed import recipe, route
+from tests.router.scripted_calls import ScriptedCalls, ScriptedStages
 
 RECIPE = recipe(
     {
@@ -37,6 +41,16 @@ def test_rules_matches_and_confidences() -> None:
     text = metrics.text().decode()
     assert 'llm_decision_confidence_count{decision="code",recipe="default"} 2.0' in text
     assert 'decision="chat"' not in text  # a mean over two conditions compares with nothing
+
+
+def test_the_time_of_each_type_of_signal_whether_it_is_read_or_asked() -> None:
+    metrics = RouterMetrics()
+    leaves = [{"type": "domain", "name": "law"}, {"type": "keyword", "name": "law"}]
+    rules = {"domains": [{"name": "law"}], "keywords": [{"name": "law", "operator": "OR", "keywords": ["law"]}]}
+    asking = recipe({"signals": rules, "decisions": [{"name": "d", "rules": {"operator": "OR", "conditions": leaves}}]})
+    routed = route(asking, "law", stages=cast(Stages, ScriptedStages(ScriptedCalls())))
+    count_routing(metrics, "default", routed.observations, routed.scores, routed.decision)
+    assert [metrics.value("llm_signal_extraction_latency_seconds", kind) for kind in ("domain", "keyword")] == [1, 1]
 
 
 def test_scores_reasons_and_personal_data() -> None:

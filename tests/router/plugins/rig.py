@@ -14,6 +14,7 @@ import numpy as np
 
 from headway.router.answering import answer
 from headway.router.config.document.document import Document
+from headway.router.config.document.resting_models import resting_models
 from headway.router.decisions.result import DecisionResult
 from headway.router.generation.generation import CompiledRecipe, Generation, ResolvedName
 from headway.router.generation.services import Services
@@ -104,7 +105,7 @@ class Rig:
         self.plugins = compile_plugins((self.document.routing.decisions or [])[0], recipe, self.services)
         compiled = CompiledRecipe(recipe, cast(Any, self), cast(Any, self), cast(Any, self), {"d": cast(Any, self)}, {"d": self.plugins}, "m")
         parts = {"names": self, "upstreams": self, "deployments": self, "recipes": {"default": compiled}, "number": 1, "config_hash": "h"}
-        self.generation = cast(Generation, SimpleNamespace(services=self.services, document=self.document, **parts))
+        self.generation = cast(Generation, SimpleNamespace(services=self.services, document=self.document, resting=resting_models(self.document), **parts))
 
     async def ask(
         self, body: Mapping[str, Any] | str, identity: Identity = ALICE, headers: Mapping[str, str] | None = None, **fields: Any

@@ -52,7 +52,7 @@ def test_a_backend_with_anthropics_api_counts_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "script", [answers({"detail": "Not Found"}, 404), answers(b"no json"), answers({"count": "many"}), answers({}, 500)], ids=["404", "text", "word", "500"]
+    "script", [answers({"detail": "Not Found", "count": 5}, 404), answers(b"no json"), answers({"count": "many"}), answers({}, 500)], ids=["404", "text", "word", "500"]
 )
 def test_where_nobody_counts_it_is_an_estimate_and_says_so(tmp_path: Path, script: Script) -> None:
     async def work() -> None:

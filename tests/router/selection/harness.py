@@ -69,7 +69,7 @@ class Chooser:
         self.selector: DecisionSelector | HandOff = compile_selector((self.document.routing.decisions or [])[0], recipe, self.services)
 
     def context(self, text: str = "hi", observations: tuple[Observation, ...] = (), **body: Any) -> RequestContext:
-        generation = cast(Generation, SimpleNamespace(services=self.services, deployments=self.calls))
+        generation = cast(Generation, SimpleNamespace(services=self.services, deployments=self.calls, resting=frozenset()))
         whole = {"model": "auto", "messages": [{"role": "user", "content": text}], **body}
         context = RequestContext(generation, whole, {}, Identity(), Deadline.after(45), "r1")
         context.observations.add(observations)

@@ -175,6 +175,8 @@ def test_the_wait_for_a_place_ends(tmp_path: Path) -> None:
             assert (late.status_code, late.json()["error"]["reason"]) == (503, "upstream_overloaded")
             bounded = await front.chat({"x-request-timeout-ms": "5"})
             assert (bounded.status_code, bounded.json()["error"]["reason"]) == (504, "deadline_exceeded")
+            [state] = front.generations.current.upstreams.models["m"].pool.states  # type: ignore[attr-defined]
+            assert (state.failures_in_row, state.in_flight, len(state.waiting)) == (0, 1, 0)
             hanging.cancel()
             await asyncio.gather(hanging, return_exceptions=True)
 

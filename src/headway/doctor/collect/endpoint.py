@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -18,6 +19,8 @@ from headway.doctor.collect.transcript import Transcript
 from headway.errors import DoctorError
 
 _TOKENS: Final = 16
+_SAMPLES_AT_MOST: Final = 100
+_SAMPLE_MEMBERS: Final = ("prompt", "messages", "tools", "cache_salt", "model", "prompt_logprobs")
 _TEXT: Final = "Count from one to twenty in words."
 
 
@@ -130,3 +133,24 @@ def _histograms(client: httpx.Client, url: str) -> dict[str, tuple[float, float]
         if counts:
             found[name] = (sum(sums), sum(counts))
     return found
+
+
+def sample_requests(path: Path) -> list[dict[str, Any]]:
+    """Rows of `requests` from a file of request bodies: what decides about the prefix cache, and nothing else.
+
+    Raises DoctorError (`sample_unreadable`) for a line that is no JSON object.
+    """
+    rows: list[dict[str, Any]] = []
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DoctorError(f"{path} cannot be read: {error}", reason="sample_unreadable", fix="Give a file of JSON lines.") from error
+    for number, line in enumerate(lines[:_SAMPLES_AT_MOST], 1):
+        try:
+            body = json.loads(line)
+        except (ValueError, RecursionError):
+            body = None
+        if not isinstance(body, dict):
+            raise DoctorError(f"line {number} of {path} is no JSON object", reason="sample_unreadable", fix="One request body a line.")
+        rows.append({"id": f"sample {number}", **{name: body[name] for name in _SAMPLE_MEMBERS if name in body}})
+    return rows

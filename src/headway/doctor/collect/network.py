@@ -83,10 +83,19 @@ def _accepts(entry: _Entry, transcript: Transcript) -> bool:
     return True
 
 
+def is_here(host: str) -> bool:
+    """Whether a name or address is this machine's."""
+    try:
+        ips = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
+    except OSError:
+        return False
+    own = {entry.address.split("%")[0] for entries in psutil.net_if_addrs().values() for entry in entries}
+    return bool(ips & own) or any(ip.startswith("127.") for ip in ips)
+
+
 def _owners(port: int, ips: list[str]) -> list[str]:
     """Who listens on that port of this machine, when the address is one of this machine's."""
-    own = {entry.address.split("%")[0] for entries in psutil.net_if_addrs().values() for entry in entries}
-    if not any(ip in own for ip in ips):
+    if not any(is_here(ip) for ip in ips):
         return []
     found = [entry for entry in listeners() if entry["port"] == port]
     if not found:

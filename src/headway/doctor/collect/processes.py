@@ -10,6 +10,8 @@ from typing import Final
 
 import psutil
 
+from headway.doctor.collect.network import Address, is_here
+
 _SERVERS: Final = (
     ("vllm-srun", re.compile(r"(?:^|/)vllm-srun$|^headway\.cli\.srun$")),
     ("vllm-sr", re.compile(r"(?:^|/)vllm-sr$|^headway\.cli\.sr$")),
@@ -58,6 +60,13 @@ def server_processes() -> list[ServerProcess]:
         if not any(found[parent][1] == program for parent in parents & set(found)):
             servers.append(ServerProcess(pid, program, argv, tuple(sorted(set(_ports(process))))))
     return servers
+
+
+def server_at(address: Address) -> ServerProcess | None:
+    """The server of this machine that listens on that port, when the host is this machine."""
+    if not is_here(address.host):
+        return None
+    return next((server for server in server_processes() if address.port in server.ports), None)
 
 
 def server_program(argv: Sequence[str]) -> str:

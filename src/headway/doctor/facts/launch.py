@@ -31,7 +31,8 @@ _PROGRAMS: Final[dict[Program, tuple[str, ...]]] = {
     "headway": ("Headway API server", "headway."),
     "vllm": ("vLLM API server", "vllm/", "LLM engine (v", "from vllm"),
 }
-_PROGRAM_SIGHTS: Final = {program: sight(*anchors) for program, anchors in _PROGRAMS.items()}
+# the name may stand in what was taken off the line, so any line with the anchor counts
+_PROGRAM_SIGHTS: Final = {program: sight(*anchors, pattern="") for program, anchors in _PROGRAMS.items()}
 SIGHTS: Final = (NON_DEFAULT, ENGINE_CONFIG, VERSION, *_PROGRAM_SIGHTS.values())
 
 # what the engine's own line calls differently from the flag

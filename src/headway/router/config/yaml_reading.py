@@ -13,6 +13,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from headway.router.config.diagnostics import Diagnostic, Path
 from headway.router.config.substitution import substitute
+from headway.router.config.yaml_syntax import syntax_diagnostic
 
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 64
@@ -59,9 +60,7 @@ def read_yaml(text: str, environment: Mapping[str, str]) -> YamlText:
     except _Refused as refused:
         result.diagnostics.append(refused.diagnostic)
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        what = " ".join(str(part) for part in (error.context, error.problem) if part)
-        result.diagnostics.append(Diagnostic("yaml_invalid", f"not valid YAML: {what}", line=None if mark is None else mark.line + 1))
+        result.diagnostics.append(syntax_diagnostic(error))
     except YAMLError as error:
         result.diagnostics.append(Diagnostic("yaml_invalid", f"not valid YAML: {' '.join(str(error).split())}"))
     except RecursionError:

@@ -55,4 +55,6 @@ def _flags(specification: Specification, replica: Replica, environment: RuntimeE
         flags += ["--threads", str(environment.threads)]
     if specification.max_num_batched_tokens is not None:
         flags += ["--max-batch-tokens", str(specification.max_num_batched_tokens)]
+    for word in specification.accept_licences:
+        flags += ["--accept-licence", word]
     return flags

@@ -48,6 +48,7 @@ class Specification:
     overflow: str | None = None
     engine: Mapping[str, Any] = field(default_factory=dict)
     max_num_batched_tokens: int | None = None
+    accept_licences: tuple[str, ...] = ()
     admission: Admission | None = None
 
     @property
@@ -106,6 +107,7 @@ def _specification(name: str, deployment: ModelDeployment, admission: Admission 
         overflow=budget.overflow,
         engine=engine,
         max_num_batched_tokens=deployment.max_num_batched_tokens,
+        accept_licences=tuple(deployment.accept_licences),
         admission=admission,
     )
 

@@ -17,6 +17,8 @@ from headway.router.generation.generations import Generations
 from headway.router.metrics.registry import RouterMetrics
 
 _log = logging.getLogger(__name__)
+FILE_ONLY = "in_the_file_only"
+"""Marks a record that the terminal need not show."""
 Outcome = Literal["active", "unchanged", "superseded", "failed"]
 
 
@@ -130,7 +132,8 @@ class Reloader:
             self.activation = replace(self.activation, state="failed", error=error.message)
         self._count("failed")
         kept = f"generation {self._number} goes on serving" if self._number else "nothing serves yet"
-        _log.error("the configuration is rejected, %s: %s", kept, error.message)
+        # What stops the first start is also how the program ends, which says it in the terminal.
+        _log.error("the configuration is rejected, %s: %s", kept, error.message, extra={FILE_ONLY: not self._number})
         return Applied("failed", self._number, error)
 
     def _defect(self, offer: int, error: Exception) -> Applied:

@@ -28,6 +28,7 @@ def preview_report(context: RequestContext, shown: str, trace: bool) -> dict[str
         "signal_errors": {each.key: each.reason for each in observations if each.reason},
         "metrics": {"stages_ms": {stage: round(ms, 3) for stage, ms in context.timings_ms.items()}},
         "generation": context.generation.number,
+        "signal_types": _types(observations),
     }
     if context.decision is not None and context.decision.policies:
         report["applied_unknown_policies"] = dict(context.decision.policies)
@@ -86,10 +87,19 @@ def _values(context: RequestContext, observations: Iterable[Observation]) -> dic
 def _grouped(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for kind, name in names:
-        key = KIND_OF_TYPE[kind].observation_key if kind in KIND_OF_TYPE else PROJECTION_KEY
+        key = _group(kind)
         if name not in found.setdefault(key, []):
             found[key].append(name)
     return found
+
+
+def _group(kind: str) -> str:
+    return KIND_OF_TYPE[kind].observation_key if kind in KIND_OF_TYPE else PROJECTION_KEY
+
+
+def _types(observations: Iterable[Observation]) -> dict[str, str]:
+    """Of each group of signals above, the type that conditions, confidences and errors name its signals by."""
+    return {_group(each.kind): each.kind for each in observations}
 
 
 def _leaves(node: TraceNode) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from headway.errors import ConfigError
 from headway.router.config.document.document import Document
 from headway.router.config.document.listeners import Listener
-from headway.router.config.document.services import ManagementAPI
+from headway.router.config.document.services import ManagementAPI, Metrics
 from headway.router.process.overrides import Overrides
 
 DEFAULT_LISTENER_PORT = 8899
@@ -30,7 +30,6 @@ class ServeSettings:
     startup_timeout: float = 1800.0
     drain: float = 10.0
     log_level: str = "INFO"
-    metrics_port: int = DEFAULT_METRICS_PORT
     port_offset: int = 0
     overrides: Overrides = field(default_factory=Overrides)
 
@@ -46,10 +45,10 @@ class Address:
 
     @property
     def port_key(self) -> str:
-        """Where the configuration says the port, or what takes the address away if that is all it can say."""
+        """Where the configuration says the port."""
         if self.listener is not None:
             return f'the port of listener "{self.name}"'
-        return "global.services.management_api.port" if self.name == "management" else "global.services.observability.metrics.enabled (false: no metrics)"
+        return "global.services.management_api.port" if self.name == "management" else "global.services.observability.metrics.port"
 
 
 def addresses(document: Document, settings: ServeSettings) -> list[Address]:
@@ -65,8 +64,9 @@ def addresses(document: Document, settings: ServeSettings) -> list[Address]:
     _require_protected(host, management)
     found.append(Address("management", host, port + settings.port_offset))
     observability = services.observability if services else None
-    if not (observability and observability.metrics and observability.metrics.enabled is False):
-        found.append(Address("metrics", LOOPBACK, settings.metrics_port + settings.port_offset))
+    metrics = (observability.metrics if observability else None) or Metrics()
+    if metrics.enabled:
+        found.append(Address("metrics", LOOPBACK, (metrics.port or DEFAULT_METRICS_PORT) + settings.port_offset))
     return found
 
 

@@ -46,7 +46,7 @@ class StartupStatus:
 
 
 class Startup:
-    """Holds the status; each change goes to the file, and each new message to `say`. A file that cannot be written is logged once."""
+    """Holds the status; each change goes to the file, and each new message but errors to `say`. A file that cannot be written is logged once."""
 
     def __init__(self, file: Path, say: Callable[[str], None]) -> None:
         self._file, self._say = file, say
@@ -59,7 +59,7 @@ class Startup:
         if (phase, message, known) == (before.phase, before.message, before.deployments):
             return
         self.status = replace(before, phase=phase, message=message, deployments=known, updated=datetime.now(UTC))
-        if message != before.message:
+        if message != before.message and phase != "error":  # an error ends the program, which says it then
             self._say(message)
         self._write()
 

@@ -37,6 +37,9 @@ class Kept:
         before = self._candidates
         self._candidates += len(indices)
         if self._series:
+            while len(self._thin) + len(indices) // self._stride > _SERIES:
+                self._thin = self._thin[::2]
+                self._stride *= 2
             chosen = indices[-before % self._stride :: self._stride]
         else:
             exact = max(0, _EXACT - before)
@@ -48,9 +51,6 @@ class Kept:
         self._hits += 1
         if self._series:
             self._thin.append(hit)
-            if len(self._thin) >= _SERIES:
-                self._thin = self._thin[::2]
-                self._stride *= 2
         elif len(self._first) < _ENDS:
             self._first.append(hit)
         else:

@@ -65,8 +65,8 @@ def _decoded(stream: _Ahead) -> Stream:
             return _Wide(stream, encoding)
     if start.startswith(codecs.BOM_UTF8):
         stream.read(len(codecs.BOM_UTF8))
-    elif len(start) >= 4 and not any(start[1::2]) and all(start[0::2]):
-        return _Wide(stream, "utf-16-le")  # no mark, but every second byte is empty
+    elif len(start) >= 4 and start[1::2].count(0) > len(start) / 6 and 0 not in start[0::2]:
+        return _Wide(stream, "utf-16-le")  # no mark, but many a second byte is empty
     return stream
 
 

@@ -40,6 +40,8 @@ def engine_has_no_class(case: Case) -> Found | None:
     name = re.sub(r"['\"\[\]]", "", groups.get("names") or groups.get("name") or "").strip(" ,")
     if broken := _failed_import(case, inspected, hit):
         return _import_failed(name, broken, quoted(inspected, hit))
+    if inspected is not None or "failed to be inspected" in hit.line.text:
+        return _inspection_failed(name, quoted(inspected, hit))
     until = groups.get("until") or ""
     place = model_place(case)
     llama = case.launch.program == "llama.cpp"
@@ -126,6 +128,21 @@ def _import_failed(name: str, broken: Hit, around: Sequence[Quote]) -> Found:
         confidence=STATED,
         title=Words("The model's module failed to import", "模型模块导入失败"),
         explains=("L10", "L8"),
+    )
+
+
+def _inspection_failed(name: str, around: Sequence[Quote]) -> Found:
+    """The import failed, and its exception is not in the log."""
+    return Found(
+        cause=Words(
+            f"The implementation of {name} exists but its module failed to import; the exception that says why is missing in this log. It is usually a missing system library or an extension built for another torch.",
+            f"{name} 的实现存在，但其模块导入失败；说明原因的异常不在本日志中。通常是缺少系统库，或扩展是为另一个 torch 构建的。",
+        ),
+        evidence=around,
+        fixes=[Fix(Words("run the import alone: it prints the exception to repair", "单独运行该导入：会打印需要修复的异常"), "python -c \"import vllm._C, vllm.model_executor.models.registry\"")],
+        verify=Words("the import prints nothing, and the start passes `Resolved architecture`", "该导入没有输出，且启动走过 `Resolved architecture`"),
+        confidence=0.6,
+        title=Words("The model's module failed to import", "模型模块导入失败"),
     )
 
 

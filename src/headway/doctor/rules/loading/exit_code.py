@@ -47,6 +47,8 @@ _SIGNALS: Final[dict[int, _Signal]] = {
     9: _Signal("SIGKILL", Words("somebody killed the process, most often the kernel because the host or container ran out of memory", "进程被杀死，最常见的是宿主机或容器内存耗尽时被内核杀死"), 0.6),
     11: _Signal("SIGSEGV, segmentation fault", Words("native code (a library, an extension, the driver) crashed", "原生代码（库、扩展或驱动）崩溃"), 0.85),
 }
+# the watchdog of the collectives ends a rank by abort: that is the collective's case
+WATCHDOG: Final = sight("Watchdog caught collective operation timeout")
 _WANTED: Final = ("avx512f", "avx512_bf16", "amx_tile", "avx2", "fma")
 
 
@@ -54,7 +56,7 @@ def only_an_exit_code(case: Case) -> Found | Abstention | None:
     """The signal behind the code; for an illegal instruction the CPU's flags close the sum. With an exception above it is
     that exception's case, and without code and exception nothing can be said."""
     number, hit = _signal(case)
-    if hit is None or _has_a_cause(case, hit):
+    if hit is None or _has_a_cause(case, hit) or (number == 6 and case.log.sees(WATCHDOG)):
         return None
     signal = _SIGNALS.get(number)
     if signal is None:
@@ -134,6 +136,6 @@ RULES: Final = (
         remedy=Words("by code; with `{}` and nothing above, the lines before are needed", "按退出码处理；若为 `{}` 且上方没有内容，则需要之前的日志"),
         check=Words("run the worker in the foreground", "在前台运行工作进程"),
         judge=only_an_exit_code,
-        sees=(SIGNAL,),
+        sees=(SIGNAL, WATCHDOG),
     ),
 )

@@ -20,7 +20,7 @@ NAMES: Final = (
     sight("There is no module or parameter named", pattern=r"There is no module or parameter named '(?P<name>[^']+)' in (?P<class>\w+)"),
     sight("weights were not initialized from checkpoint", pattern=r"weights were not initialized from checkpoint: \{?'?(?P<name>[^',}\s]+)"),
     sight("key(s) in state_dict", pattern=r"(?:Missing|Unexpected) key\(s\) in state_dict: \"(?P<name>[^\"]+)\""),
-    sight("missing tensor '", pattern=r"missing tensor '(?P<name>[^']+)'"),
+    sight("missing tensor '", "create_tensor: tensor '", pattern=r"(?:missing tensor '(?P<name>[^']+)'|create_tensor: tensor '(?P<create>[^']+)' not found)"),
     sight("wrong number of tensors", pattern=r"wrong number of tensors; expected (?P<expected>\d+), got (?P<got>\d+)"),
     sight("[missing_tensor]", "[unexpected_tensor]", pattern=r"(?:configuration describes it): (?P<name>[\w.\-]+).*\[(?:missing|unexpected)_tensor\]"),
 )
@@ -53,7 +53,7 @@ _LAYOUTS: Final = (
         Fix(Words("serve the base model and give this folder as an adapter", "启动基座模型，并把该目录作为适配器加载"), "--enable-lora --lora-modules adapter=."),
     ),
     _Layout(
-        r"^(?:module|_orig_mod|model\._orig_mod|_fsdp_wrapped_module)\.",
+        r"^(?:model\.)?(?:module|_orig_mod|_fsdp_wrapped_module)(?:\.|$)",
         Words("the prefix was left by the training wrapper that saved it", "该前缀是保存它的训练包装器留下的"),
         Fix(Words("save the checkpoint again from the unwrapped model (model.module.save_pretrained), which gives the usual names", "用未包装的模型重新保存检查点（model.module.save_pretrained），即可得到常规名字")),
     ),
@@ -69,7 +69,7 @@ def names_do_not_match(case: Case) -> Found | None:
     if overcome(case, hit) and not degraded:
         return None
     groups = hit.match.groupdict()
-    name = groups.get("name") or ""
+    name = groups.get("name") or groups.get("create") or ""
     architecture = groups.get("class") or case.context.text("model.config.architectures.0")
     layout = next((row for row in _LAYOUTS if re.search(row.pattern, name)), None)
     consolidated = file_named(case, "consolidated.safetensors") or next((file for file in model_files(case) if file.name.startswith("consolidated")), None)

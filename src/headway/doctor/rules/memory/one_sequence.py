@@ -52,9 +52,8 @@ def shortage_of(case: Case) -> Shortage | None:
         return Shortage(hit, length, fits // BLOCK * BLOCK, needed, available)
     if hit := case.log.first(OLD):
         length, fits = int(hit.number("length")), int(hit.number("fits"))
-        needed = kv_gib(case, length)
-        available = case.memory.kv_available.value if case.memory.kv_available else None
-        return Shortage(hit, length, fits // BLOCK * BLOCK, needed, available if available and available > 0 else None)
+        held = case.memory.kv_available.value if case.memory.kv_available else None
+        return Shortage(hit, length, fits // BLOCK * BLOCK, kv_gib(case, length), held if held and held > 0 else None)
     return None
 
 

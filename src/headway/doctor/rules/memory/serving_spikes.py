@@ -6,7 +6,7 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
-from headway.doctor.finding import STATED, Fix, Found
+from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.memory.blame import blame
 from headway.doctor.rules.memory.flag_names import flag
 from headway.doctor.rules.memory.sizes import round_down, utilization
@@ -106,7 +106,7 @@ def fragmentation_or_spike(case: Case) -> Found | None:
     )
 
 
-def _tail(case: Case) -> list:  # type: ignore[type-arg]
+def _tail(case: Case) -> list[Quote]:
     """The end of the long message, where the unallocated part stands."""
     failure = blame(case)
     line = failure.oom.hit.line if failure else None

@@ -86,8 +86,8 @@ def split_that_fits(case: Case, weights: float, total: float) -> int | None:
 
 
 def round_up(value: float, digits: int = 2) -> float:
-    return math.ceil(value * 10**digits - 1e-9) / 10**digits
+    return float(math.ceil(value * 10**digits - 1e-9)) / 10.0**digits
 
 
 def round_down(value: float, digits: int = 2) -> float:
-    return math.floor(value * 10**digits + 1e-9) / 10**digits
+    return float(math.floor(value * 10**digits + 1e-9)) / 10.0**digits

@@ -53,7 +53,7 @@ def engine_does_not_move(case: Case) -> Found | None:
         evidence=evidence,
         fixes=[
             Fix(Words("take a stack dump of the engine process first, it shows where it stands", "先抓取引擎进程的调用栈，它显示卡在哪里"), "for p in $(pgrep -f 'EngineCore|vllm serve|headway serve'); do py-spy dump --pid $p; done"),
-            Fix(Words("then restart the server; nothing else brings it back", "然后重启服务器，没有其他办法恢复"), "kubectl rollout restart deployment" if "kube" in case.launch.command or answered and "10.42." in answered.line.text else None),
+            Fix(Words("then restart the server; nothing else brings it back", "然后重启服务器，没有其他办法恢复")),
             Fix(Words("judge life by progress: a probe that asks for one token with a time limit", "以进展判断存活：用带时限的单 token 请求做探针"), _probe(case)),
         ],
         verify=Words(f"a 1-token completion returns within seconds: `{_probe(case)}` exits with 0", f"单 token 补全在数秒内返回：`{_probe(case)}` 退出码为 0"),

@@ -10,7 +10,7 @@ from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
-from headway.doctor.rules.runtime.deployments import Deployment, deployment, flag_or_setting
+from headway.doctor.rules.runtime.deployments import Deployment, deployment
 from headway.doctor.rules.runtime.statement import READY, RETRYING, Statement, stated
 from headway.doctor.words import Words
 
@@ -67,7 +67,7 @@ def file_is_damaged(case: Case) -> Found | None:
     local = place.artifact.startswith("/")
     target = place.artifact if local else f"{folder}/{name}" if name else folder
     again = (
-        Fix(Words("copy the package anew from its source, in place of the damaged one", "从源头重新复制该包，替换损坏的副本"), f"rsync -a --checksum SOURCE/ {place.artifact}/".replace("SOURCE", "$PACKAGE_SOURCE"))
+        Fix(Words("copy the package anew from its source, in place of the damaged one", "从源头重新复制该包，替换损坏的副本"), None)
         if local
         else Fix(Words(f"delete this model from the cache, then start again: it is downloaded anew{f' ({repo})' if repo else ''}", f"从缓存中删除该模型后重新启动，会重新下载{f'（{repo}）' if repo else ''}"), f"rm -rf {target}" if name else f"ls -d {folder}/models--*")
     )
@@ -96,7 +96,7 @@ def revision_is_missing(case: Case) -> Found | None:
     repo = repository(found, place)
     name = repo or found.model or "the repository"
     commit, quotes = _known_commit(case)
-    value = commit or (f"$(git ls-remote https://huggingface.co/{repo} HEAD | cut -f1)" if repo else "$(git ls-remote URL HEAD | cut -f1)".replace("URL", "$REPOSITORY_URL"))
+    value = commit or f"$(git ls-remote https://huggingface.co/{repo} HEAD | cut -f1)"
     return Found(
         cause=Words(
             f"{name} is not one of the built-in models, whose commits are known, so the runtime wants its commit in 40 hex digits. Branches and tags move and are not taken;"
@@ -105,12 +105,12 @@ def revision_is_missing(case: Case) -> Found | None:
         ),
         evidence=[found.quote, *quotes],
         fixes=[
-            Fix(Words("name the 40-digit commit that you have checked, of the runtime", "为运行时指定已核对的 40 位 commit"), f"vllm-srun serve {repo}@{value}" if repo else f"--revision {value}"),
+            Fix(Words("name the 40-digit commit that you have checked, of the runtime", "为运行时指定已核对的 40 位 commit"), f"vllm-srun serve {repo}@{value}" if repo else None),
             Fix(
                 Words("of the router's deployment: its field `revision` (40 hex digits)", "路由器的 deployment：填写 `revision` 字段（40 位十六进制）"),
                 f"global.model_catalog.deployments.{place.name or found.model or 'primary'}.revision: {commit}" if commit else None,
             ),
-            Fix(Words("the commits of the repository", "查看该仓库的 commit"), f"git ls-remote https://huggingface.co/{repo}") if repo else Fix(Words("see the commits of the repository", "查看该仓库的 commit"), None),
+            Fix(Words("the repository's page lists its commits", "仓库页面列出其 commit"), f"git ls-remote https://huggingface.co/{repo}" if repo else None),
         ],
         verify=Words("`a revision is required` is gone from the log, and `/v1/models` shows the revision that was given", "日志不再出现 `a revision is required`，且 `/v1/models` 显示所给 revision"),
         confidence=STATED,

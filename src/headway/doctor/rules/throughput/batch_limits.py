@@ -304,7 +304,9 @@ def _rate(shape: LoadShape) -> str:
 def _confidence(cap: Cap, shape: LoadShape) -> float:
     if shape.usage is None:
         return 0.7 if cap.stated else 0.55
-    return (0.9 if shape.samples > 2 else 0.75) if cap.stated else 0.7
+    if cap.stated:
+        return 0.9 if shape.samples > 2 else 0.75
+    return 0.65 if cap.value & (cap.value - 1) == 0 and cap.value >= 8 else 0.5  # caps are powers of two more often than not
 
 
 RULES: Final = (

@@ -20,7 +20,7 @@ from headway.doctor.words import Words
 DEFAULT_MOE: Final = sight(
     "Using default MoE config",
     "Using MoE kernel config with down_moe=",
-    pattern=r"[Uu]sing default MoE (?:kernel )?config.*?(?:(?:not found at|at) \[?['\"]?(?P<file>/[^'\"\],]+?\.json))?(?=['\"\],]|$|\.? |,)",
+    pattern=r"[Uu]sing (?:default )?MoE (?:kernel )?config(?:.*?['\" ](?P<file>/[^'\"\],]+\.json))?",
 )
 PCIE_ONLY: Final = sight("PCIe-only GPUs", "No NVLink", "GPU P2P capability or P2P test failed")
 NUMA_BALANCING: Final = sight("numa_balancing is enabled")

@@ -127,10 +127,10 @@ def head_of_line(case: Case) -> Found | None:
     fixes.append(
         Fix(
             Words(
-                f"bound the share of a long prompt in each step: prompts above {threshold} tokens count as long, and one at a time is prefilled",
-                f"限制长提示词在每一步中的份额：超过 {threshold} token 的提示词算作长提示，同一时刻只预填充一个",
+                f"bound the share of a long prompt in each step: at most {threshold} of its tokens per step",
+                f"限制长提示词在每一步中的份额：每步最多计算其中 {threshold} 个 token",
             ),
-            f"--long-prefill-token-threshold {threshold} --max-long-partial-prefills 1 --max-num-partial-prefills 4",
+            f"--long-prefill-token-threshold {threshold}",
         )
     )
     if budget and budget > 4096:

@@ -87,7 +87,8 @@ class ModelReplica(Node):
 
 
 class ModelDeployment(Node):
-    """A model of a model runtime that the router starts, or of one that is attached by its `endpoint`."""
+    """A model of a model runtime that the router starts, or of one that is attached by its `endpoint`. `accept_licences`, an addition of Headway, are words
+    of restricted licences that the operator accepts for the workers that the router starts."""
 
     absent: ClassVar[Mapping[str, str]] = {
         "process": "each replica is a process of its own; use replicas",
@@ -108,6 +109,7 @@ class ModelDeployment(Node):
     replicas: list[ModelReplica] | None = Field(default=None, max_length=64)
     served_name: ServedName | None = None
     public_name: Annotated[str, AfterValidator(_public)] | None = None
+    accept_licences: list[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]] = Field(default=[], max_length=16)
 
     @model_validator(mode="after")
     def _is_coherent(self) -> ModelDeployment:
@@ -122,6 +124,8 @@ class ModelDeployment(Node):
             _check_placement(self)
         if self.artifact is None and not (self.endpoint or (self.replicas and all(each.endpoint for each in self.replicas))):
             raise ValueError("a model that the router runs needs artifact: a Hub repository ID or an absolute package path")
+        if self.accept_licences and self.artifact is None:
+            raise ValueError("accept_licences is for models that the router runs; an attached runtime has accepted its licences itself")
         if self.revision is not None and (self.artifact or "").startswith("/"):
             raise ValueError("revision belongs to a Hub repository; the artifact is a path")
         return self

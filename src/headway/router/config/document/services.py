@@ -86,6 +86,7 @@ class Metrics(Node):
     absent: ClassVar[Mapping[str, str]] = {"windowed_metrics": "ask the metrics store for rates over a window"}
 
     enabled: bool = True
+    port: int | None = Field(default=None, ge=1, le=65535)  # an addition of Headway
 
 
 class Profiling(Node):

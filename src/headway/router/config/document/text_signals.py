@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import re2
@@ -11,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from headway.router.config.document.letter_case import LOWER_CASE, UPPER_CASE
 from headway.router.config.document.names import Name
-from headway.router.config.document.node import Node
+from headway.router.config.document.node import Node, not_supported
 from headway.router.config.document.numeric_range import NumericPredicate
 
 Words = Annotated[list[Annotated[str, Field(min_length=1, max_length=1024)]], Field(min_length=1, max_length=10_000)]
@@ -161,8 +162,24 @@ def _check_predicate(feature: str, predicate: NumericPredicate | None) -> None:
         raise PydanticCustomError("predicate_missing", "feature {feature} needs a predicate", {"feature": feature})
 
 
+_ABSENT_SOURCES: Mapping[str, str] = {
+    "tool_choice_required": "tool_choice is not looked at; set metadata in the client and use a metadata signal",
+    "tool_choice_none": "tool_choice is not looked at; set metadata in the client and use a metadata signal",
+    "flow_tool_state": "there are no flows; active_tool_loop tells of a loop of tool calls that goes on",
+}
+
+
+def _known_source(found: Any) -> Any:
+    if isinstance(found, str) and found in _ABSENT_SOURCES:
+        raise not_supported(f"conversation source {found}", _ABSENT_SOURCES[found])
+    return found
+
+
+ConversationSourceType = Literal["message", "tool_definition", "assistant_tool_call", "assistant_tool_cycle", "active_tool_loop", "image_content"]
+
+
 class ConversationSource(Node):
-    type: Literal["message", "tool_definition", "assistant_tool_call", "assistant_tool_cycle", "active_tool_loop", "image_content"]
+    type: Annotated[ConversationSourceType, BeforeValidator(_known_source)]
     role: Literal["user", "assistant", "system", "developer", "tool", "non_user"] | None = None
 
     @model_validator(mode="after")

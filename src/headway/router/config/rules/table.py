@@ -8,6 +8,7 @@ from headway.router.config.diagnostics import Diagnostic, has_errors
 from headway.router.config.document.document import Document
 from headway.router.config.rules.actions import actions, annotation_sizes
 from headway.router.config.rules.algorithms import algorithms
+from headway.router.config.rules.backend_addresses import backend_addresses
 from headway.router.config.rules.bindings import bindings
 from headway.router.config.rules.classifiers import external_classifiers
 from headway.router.config.rules.compilation import compiled_decisions, compiled_signals
@@ -34,6 +35,7 @@ ROUTING: Sequence[Rule] = (
     recipe_names,
     entrypoints,
     provider_backends,
+    backend_addresses,
     default_model,
     card_owners,
     model_references,

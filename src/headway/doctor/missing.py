@@ -1,0 +1,102 @@
+"""What to ask for when no rule answers: the fact that is not there, and the probe that would bring it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headway.doctor.case import Case
+from headway.doctor.evidence.log.line import Hit
+from headway.doctor.facts.startup import STAGES
+from headway.doctor.words import Words
+
+_TEXT_CHARS: Final = 120
+# the phase that begins with each line of the healthy chain
+_PHASES: Final = {
+    "platform": Words("reading the configuration of the model", "读取模型配置"),
+    "architecture": Words("reading the configuration of the model", "读取模型配置"),
+    "context length": Words("starting the process of the engine", "启动引擎进程"),
+    "engine": Words("setting up the devices and the process group", "初始化设备与进程组"),
+    "loading": Words("reading the weights", "读取权重"),
+    "weights read": Words("preparing the weights on the device", "在设备上准备权重"),
+    "weights loaded": Words("measuring memory and compiling", "测量显存与编译"),
+    "cache measured": Words("creating the KV cache", "创建 KV 缓存"),
+    "cache made": Words("warming up and capturing graphs", "预热与捕获计算图"),
+    "graphs": Words("finishing the warm-up", "完成预热"),
+    "engine ready": Words("starting the HTTP server", "启动 HTTP 服务"),
+    "listening": Words("starting the HTTP application", "启动 HTTP 应用"),
+}
+
+
+def what_is_missing(case: Case) -> Words | None:
+    """None when nothing hints at a fault."""
+    return _nothing_given(case) or _unexplained(case) or _umbrella(case) or _unfinished_start(case) or _unknown_log(case)
+
+
+def _nothing_given(case: Case) -> Words | None:
+    if case.log.lines or case.context.tree or not case.log.sources:
+        return None
+    return Words(
+        "the log is empty; the output of the server's start (its standard error too) is missing: `docker logs NAME 2>&1` or `journalctl -u UNIT`",
+        "日志为空；缺少服务启动时的输出（包括标准错误）：`docker logs NAME 2>&1` 或 `journalctl -u UNIT`",
+    )
+
+
+def _unexplained(case: Case) -> Words | None:
+    hit = next(iter(case.exceptions.first), None)
+    if hit is None:
+        return None
+    owner = hit.line.process
+    return Words(
+        f"line {hit.line.number} holds an error that no rule explains ({_said(hit)});"
+        f" what {owner or 'the program'} printed before it, with `VLLM_LOGGING_LEVEL=DEBUG`, would show its cause",
+        f"第 {hit.line.number} 行的错误没有规则能解释（{_said(hit)}）；需要 {owner or '该程序'} 在它之前以 `VLLM_LOGGING_LEVEL=DEBUG` 打印的日志",
+    )
+
+
+def _umbrella(case: Case) -> Words | None:
+    hit = next(iter(case.exceptions.umbrellas), None)
+    if hit is None:
+        return None
+    return Words(
+        f"line {hit.line.number} only says that another process failed ({_said(hit)}); the lines of that process, which stand above it, are missing:"
+        " the whole output from the start on, and `dmesg | tail` for a process that the kernel ended",
+        f"第 {hit.line.number} 行只说明另一个进程失败（{_said(hit)}）；缺少该进程在更前面的日志：需要从启动开始的完整输出，以及 `dmesg | tail`（内核可能结束了该进程）",
+    )
+
+
+def _unfinished_start(case: Case) -> Words | None:
+    """The chain of a start that neither came to its end nor failed."""
+    startup = case.startup
+    if startup.ready or startup.hit is None:
+        return None
+    stage, hit = latest_stage(case)
+    phase = _PHASES[stage]
+    pid = hit.line.process.rpartition("pid=")[2] if "pid=" in hit.line.process else ""
+    probe = f"`py-spy dump --pid {pid}`" if pid.isdigit() else "`py-spy dump --pid PID`"
+    return Words(
+        f"the log ends while the server is {phase.en} (last step: line {hit.line.number}, {_said(hit)}) and holds no error; missing are the lines after it,"
+        f" how old the last one is, and what the process does: {probe}, `top`, `nvidia-smi`",
+        f"日志结束时服务正在{phase.zh}（最后一步：第 {hit.line.number} 行，{_said(hit)}），没有任何错误；缺少之后的日志、最后一行距今多久，以及进程正在做什么："
+        f"{probe}、`top`、`nvidia-smi`",
+    )
+
+
+def latest_stage(case: Case) -> tuple[str, Hit]:
+    """The step of the start that stands last in the log. Raises ValueError when there is none."""
+    found = [(stage, hit) for stage, seen in STAGES.items() if (hit := case.log.last(seen)) is not None]
+    order = {source: index for index, source in enumerate(case.log.sources)}
+    return max(found, key=lambda pair: (order.get(pair[1].line.source, 0), pair[1].line.number))
+
+
+def _unknown_log(case: Case) -> Words | None:
+    if not case.log.lines or case.launch.program or case.startup.hit or case.context.tree:
+        return None
+    return Words(
+        f"none of the {case.log.lines} lines is known: the log of the server itself (vLLM, Headway, llama.cpp, SGLang, TensorRT-LLM) from its start on is missing",
+        f"{case.log.lines} 行日志中没有一行能识别：缺少服务自身（vLLM、Headway、llama.cpp、SGLang、TensorRT-LLM）从启动开始的日志",
+    )
+
+
+def _said(hit: Hit) -> str:
+    text = hit.line.quote().text
+    return text if len(text) <= _TEXT_CHARS else text[:_TEXT_CHARS] + "…"

@@ -1,0 +1,199 @@
+"""What a configuration refers to: a model that does not do what it is bound for (R18), a name that nothing has (R29)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from headway.doctor.case import Case
+from headway.doctor.evidence.sight import sight
+from headway.doctor.finding import STATED, Fix, Found, Quote
+from headway.doctor.rules.rule import Rule
+from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
+from headway.doctor.rules.runtime.deployments import deployment, documents, inside, nearest
+from headway.doctor.words import Words
+
+MISFIT: Final = sight("a binding does not match the model", pattern=r"a binding does not match the model: (?P<what>.*)")
+UNDECLARED: Final = sight(
+    "not among providers.models",
+    "is not declared",
+    "not declared in",
+    "undeclared",
+    "unknown model",
+    "unknown deployment",
+    "unknown signal",
+    "unknown card",
+    "is called \"",
+    "does not exist in",
+    "not found in",
+    "no such model",
+    "not defined in",
+    "references ",
+    "that is not there",
+    "which is not there",
+    "no deployment of provider",
+    pattern=r"(?P<kind>model|deployment|signal|card|model card|recipe|alias|decision|backend|LoRA|projection|entrypoint|[a-z_]+ signal)s?\b[^\"'`]{0,60}?[\"'`](?P<name>[\w./:@\-]+)[\"'`]"
+    r"[^\"'`]{0,40}?(?:not among|(?:is |are )?(?:not|never) (?:declared|defined|found|there|known|listed)|undeclared|unknown|does not exist|no such|is used, and is no deployment)"
+    r"|(?P<no>no (?:[a-z_]+ )?(?:model|deployment|signal|recipe|card)) is called [\"'`](?P<called>[\w./:@\-]+)[\"'`]"
+    r"|(?:unknown|undeclared|no such) (?P<kind2>model|deployment|signal|card|model card|recipe|alias|decision|entrypoint)s?(?: reference)?:? [\"'`]?(?P<unknown>[\w./:@\-]+)[\"'`]?",
+)
+CONFIGURATION: Final = sight("CONFIG_VALIDATION_ERROR", "configuration refused", "has 1 error", "config validate", "[config_rejected]", "routing.", "providers.models")
+_PLACE: Final = re.compile(r"\b((?:routing|global|providers|recipes|listeners|entrypoints)(?:\.[\w\-]+|\[\d+\])+)")
+_DECLARED: Final = re.compile(r"(?:declared|known|available|defined|have|has|exist(?:ing)?)(?: (?:models|names|deployments|signals|cards))?[ :=]+\[?(?P<list>[\w./:@\-'\"]+(?:, ?[\w./:@\-'\"]+)*)\]?")
+_MEANT: Final = re.compile(r"[Dd]id you mean [\"'`]?(?P<name>[\w./:@\-]+?)[\"'`]?\?")
+_LIMIT: Final = re.compile(r"max_tokens (?:is |of |= ?)?(?P<asked>\d+).*?(?:at most|limit(?: is| of)?|max(?:imum)?) (?P<most>\d+)|(?P<more>\d+) tokens.*?(?:at most|limit(?: is| of)?) (?P<least>\d+)")
+_TARGET: Final = re.compile(r"(?:bindings\.)?(?P<consumer>[\w.\-]+?) ?->\s?(?P<deployment>[\w./\-]+)|(?P<needing>[\w.\-]+) needs ")
+
+
+def model_does_not_fit(case: Case) -> Found | None:
+    hit = case.log.first(MISFIT)
+    if hit is None:
+        return None
+    what = hit["what"].strip()
+    target = _TARGET.search(what)
+    fields = hit.line.fields
+    consumer = (target["consumer"] or target["needing"] or "" if target else "") or str(fields.get("consumer", "")) or (m[1] if (m := re.match(r"(?:bindings\.)?([\w.\-]+):", what)) else "")
+    name = (target["deployment"] or "" if target else "") or str(fields.get("deployment", ""))
+    place = deployment(case, name)
+    limit = _LIMIT.search(what)
+    model = f"{name}{f' ({place.artifact})' if place.artifact else ''}" or "the model"
+    difference = re.sub(r"^.*?->\s?[\w./\-]+: ?", "", what)
+    kind = next((word for word in ("label", "dimension", "head", "surface", "limit") if word in what.lower()), "contract")
+    quotes = [hit.quote()]
+    if limit and "label" not in what:
+        most = limit["most"] or limit["least"]
+        owner = name or place.name
+        setting = f"global.model_catalog.deployments.{owner}.input.max_tokens: {most}" if owner else f"input.max_tokens: {most}"
+        fixes = [
+            Fix(Words(f"set the input limit to what the model reads ({most} tokens)", f"把输入上限改为模型可读的长度（{most} token）"), setting),
+            Fix(Words(f"or bind another model that reads {limit['asked'] or limit['more']} tokens", f"或绑定能读取 {limit['asked'] or limit['more']} token 的其他模型"), None),
+        ]
+    else:
+        fixes = [
+            Fix(
+                Words(
+                    f"bind a model trained for {consumer or 'this feature'}, with its {kind}s" if kind != "contract" else f"bind a model trained for {consumer or 'this feature'}",
+                    f"为 {consumer or '该功能'} 绑定专门训练、{_KINDS_ZH.get(kind, '契约')}相符的模型",
+                ),
+                f"global.model_catalog.bindings.{consumer}.deployment: {_specialist(consumer)}" if consumer and _specialist(consumer) else f"global.model_catalog.bindings.{consumer}.deployment" if consumer else None,
+            ),
+            *(
+                [Fix(Words(f"or change the rule's labels to those of {name or 'the model'}: {_labels(what)}", f"或把规则的标签改成 {name or '该模型'} 的标签：{_labels(what)}"), None)]
+                if kind == "label" and _labels(what)
+                else []
+            ),
+        ]
+    return Found(
+        cause=Words(
+            f"{consumer or 'A feature'} is bound to {model}, which cannot do it: {difference[:400]}. The model itself is loaded and in order; another start does not change its {kind}s.",
+            f"{consumer or '某个功能'} 绑定到 {model}，但后者不符合要求：{difference[:400]}。模型本身已加载且正常；重启不会改变它的{_KINDS_ZH.get(kind, '契约')}。",
+        ),
+        evidence=quotes,
+        fixes=fixes,
+        verify=Words("`vllm-sr config validate --config config.yaml` against the running models ends without errors, and the start goes to `router ready`", "针对运行中的模型执行 `vllm-sr config validate --config config.yaml` 无错误，启动到达 `router ready`"),
+        confidence=STATED,
+        explains=("R11", "R13", "R30"),
+    )
+
+
+_KINDS_ZH: Final[Mapping[str, str]] = {"label": "标签", "dimension": "维度", "head": "输出头", "surface": "接口", "limit": "上限"}
+# the built-in task models of the consumers
+_SPECIALISTS: Final[Mapping[str, str]] = {
+    "domain_classifier": "vela-domain",
+    "pii_classifier": "vela-pii",
+    "prompt_guard": "vela-guard",
+    "fact_check_classifier": "vela-factcheck",
+    "feedback_detector": "vela-feedback",
+}
+
+
+def _specialist(consumer: str) -> str:
+    return _SPECIALISTS.get(consumer, "")
+
+
+def _labels(what: str) -> str:
+    found = re.search(r"(?:model has|has) \[?(?P<labels>['\w][\w'\", \-]*)\]?", what)
+    return found["labels"].replace("'", "").replace('"', "").replace(",", ", ").replace("  ", " ") if found else ""
+
+
+def name_is_not_declared(case: Case) -> Found | None:
+    hit = next((hit for hit in case.log.hits(UNDECLARED) if case.log.sees(CONFIGURATION) or _PLACE.search(hit.line.text)), None)
+    if hit is None:
+        return None
+    text = hit.line.text
+    name = hit["name"] or hit["called"] or hit["unknown"]
+    kind = hit["kind"] or hit["no"].removeprefix("no ") or hit["kind2"] or "name"
+    where = _PLACE.search(text)
+    listed = _DECLARED.search(text[hit.match.end("name") if hit["name"] else 0 :])
+    meant = _MEANT.search(text)
+    known = [part.strip(" '\"") for part in listed["list"].split(",")] if listed else []
+    known += [each for each in _declared(case, kind) if each not in known]
+    near = meant["name"] if meant else nearest(name, known)
+    quotes: list[Quote] = [hit.quote()]
+    path = f" ({where[1]})" if where else ""
+    shown = ", ".join(known[:8])
+    have = Words(f" Declared are: {shown}." if known else "", f"已声明的有：{shown}。" if known else "")
+    like = Words(f" The nearest is {near}." if near else "", f"最接近的是 {near}。" if near else "")
+    if near:
+        fix = Fix(Words(f"write {near} instead of {name}", f"把 {name} 改为 {near}"), f"{where[1]}: {near}" if where else f"sed -i 's/\\b{re.escape(name)}\\b/{near}/' config.yaml")
+    else:
+        fix = Fix(Words(f"correct the name, or declare {kind} {name}", f"更正名称，或声明 {kind} {name}"), f"{where[1]}" if where else None)
+    return Found(
+        cause=Words(
+            f"The configuration refers to {kind} `{name}`{path}, which is not declared anywhere.{have.en}{like.en} Nothing was started; names are compared exactly.",
+            f"配置引用了 {kind} `{name}`{path.replace(' (', '（').replace(')', '）')}，但没有任何声明。{have.zh}{like.zh}尚未启动任何服务；名称须完全一致。",
+        ),
+        evidence=quotes,
+        fixes=[fix, *([Fix(Words(f"or declare {name}, if it was left out", f"若是遗漏，则声明 {name}"), None)] if near else [])],
+        verify=Words("`vllm-sr config validate --config config.yaml` ends without errors", "`vllm-sr config validate --config config.yaml` 无错误"),
+        confidence=STATED if near or known else 0.85,
+        explains=("N2", "R28"),
+    )
+
+
+def _declared(case: Case, kind: str) -> Iterator[str]:
+    """Names of that kind in the configuration files of the context."""
+    for _, tree in documents(case):
+        if "deployment" in kind:
+            yield from map(str, inside(tree, "global", "model_catalog", "deployments") or {})
+        elif "signal" in kind:
+            for rules in (inside(tree, "routing", "signals") or {}).values():
+                yield from _names(rules)
+        elif "recipe" in kind:
+            yield from _names(inside(tree, "recipes"))
+        else:
+            yield from _names(inside(tree, "providers", "models"))
+            yield from _names(inside(tree, "routing", "modelCards"))
+
+
+def _names(items: Any) -> Iterator[str]:
+    for item in items if isinstance(items, list) else []:
+        if isinstance(item, dict) and isinstance(item.get("name"), str):
+            yield item["name"]
+
+
+RULES: Final = (
+    Rule(
+        id="R18",
+        title=Words("A binding does not match the model", "绑定与模型不匹配"),
+        symptoms=Words("`a binding does not match the model`", "`a binding does not match the model`"),
+        why=Words("labels, head, dimension or input limit are not the feature's", "标签、输出头、维度或输入上限与功能不符"),
+        needs=Words("both sides of the difference", "差异的双方"),
+        remedy=Words("a model trained for the feature; another input limit; the rule's labels", "专用模型；调整输入上限；修改规则标签"),
+        check=Words("`vllm-sr config validate`", "`vllm-sr config validate`"),
+        judge=model_does_not_fit,
+        sees=(MISFIT, *DEPLOYMENTS),
+    ),
+    Rule(
+        id="R29",
+        title=Words("The configuration names something that is not declared", "配置引用了未声明的名称"),
+        symptoms=Words("a reference to a model, card, signal or deployment that is not declared", "引用了未声明的模型、卡片、信号或 deployment"),
+        why=Words("a misspelt name", "名称拼写错误"),
+        needs=Words("the declared names", "已声明的名称"),
+        remedy=Words("the nearest declared name", "最接近的已声明名称"),
+        check=Words("`vllm-sr config validate`", "`vllm-sr config validate`"),
+        judge=name_is_not_declared,
+        sees=(UNDECLARED, CONFIGURATION),
+    ),
+)

@@ -1,0 +1,72 @@
+"""Signals without an answer, from the router's log, a preview, and its counters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headway.doctor.case import Case
+from headway.doctor.evidence.log.line import Hit
+from headway.doctor.evidence.sight import sight
+from headway.doctor.finding import Quote
+from headway.doctor.rules.runtime.readings import PRINTED, growth, last
+
+SIGNAL: Final = sight("signal unknown", pattern=r"signal unknown\b", series=True)
+PREVIEW: Final = sight(
+    "decision_timeout", "signal_errors", "_unavailable\"", "_overloaded\"",
+    pattern=r"\"(?P<signal>[\w:.\-]+)\": ?\"(?P<code>(?:\w+_)?(?P<reason>timeout|unavailable|overloaded))\"",
+)
+WORKER_FULL: Final = sight("429 Too Many Requests", "status=429", '"code":"overloaded"', '"code": "overloaded"', pattern=r"\b429\b|\"code\": ?\"overloaded\"", series=True)
+RULE_MATCHED: Final = sight("rule matched", pattern=r"rule matched\b", series=True)
+ROUTED: Final = sight("request routed", pattern=r"request routed\b")
+SIGHTS: Final = (SIGNAL, PREVIEW, RULE_MATCHED, ROUTED, PRINTED)
+_FIELD: Final = re.compile(r"\b(\w+)=([^,\s]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Answers that did not come for one reason. `count`: as many as are known of; `first`: the fields of the first line."""
+
+    reason: str
+    deployment: str
+    signal: str
+    count: int
+    first: Mapping[str, Any]
+    quotes: tuple[Quote, ...]
+    line: int | None
+
+    def number(self, name: str) -> float | None:
+        value = self.first.get(name)
+        try:
+            return float(value) if value is not None and not isinstance(value, bool) else None
+        except (TypeError, ValueError):
+            return None
+
+
+def fields_of(hit: Hit) -> Mapping[str, Any]:
+    """Members of a JSON line, else `name=value` pairs of its text."""
+    return hit.line.fields or dict(_FIELD.findall(hit.line.text))
+
+
+def unknown_answers(case: Case, *reasons: str) -> Unknown | None:
+    """Those of these reasons, None when there are none."""
+    hits = [hit for hit in case.log.hits(SIGNAL) if str(fields_of(hit).get("reason", "")) in reasons or str(fields_of(hit).get("upstream_code", "")) in reasons]
+    previews = [hit for hit in case.log.hits(PREVIEW) if hit["reason"] in reasons]
+    counted = next((each for reason in reasons if (each := growth(case, "vsr_model_runtime_unknown_answers_total", reason=reason)) and each.value > 0), None)
+    if not hits and not previews and counted is None:
+        return None
+    first = fields_of(hits[0]) if hits else {}
+    lines = hits or previews
+    deployment = str(first.get("deployment", "")) or (counted.labels.get("deployment", "") if counted else "")
+    signal = str(first.get("signal", "")) or (previews[0]["signal"] if previews else "")
+    count = max(len(hits) + len(previews), int(counted.value) if counted else 0)
+    quotes = [hit.quote() for hit in lines[:2]] + ([counted.quote] if counted else [])
+    return Unknown(reasons[0], deployment, signal, count, first, tuple(quotes), lines[0].line.number if lines else None)
+
+
+def is_ready(case: Case, deployment: str) -> bool | None:
+    """What the router's gauge says, None when it is not known."""
+    gauge = last(case, "vsr_model_runtime_ready", deployment=deployment)
+    return None if gauge is None else gauge.value > 0
