@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from headway.cli.sr import vllm_sr
+from headway.cli.sr_route import preview_lines
+from headway.cli.sr_run_file import noted_router
 from headway.errors import HeadwayError, NotBuiltError
+from tests.router.config.documents import BASE
 
 
 def invoke(*words: str, **environment: str) -> Result:
@@ -33,6 +38,58 @@ def test_old_names_still_work_and_are_not_listed() -> None:
         assert invoke(name, "--help").exit_code == 0
     assert isinstance(invoke("dashboard").exception, NotBuiltError)
     assert "Did you mean 'status'" in invoke("statu").output
+
+
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [(("dashboard",), "vllm-sr status"), (("sim",), "vllm-sr test"), (("benchmark", "run"), "vllm-sr test"), (("benchmark", "compare", "a", "b"), "optimize")],
+)
+def test_commands_that_are_not_built_name_what_does_their_work(words: tuple[str, ...], instead: str) -> None:
+    result = invoke(*words)
+    assert isinstance(result.exception, NotBuiltError)
+    assert instead in (result.exception.fix or "")
+
+
+def test_a_benchmark_asks_the_router_of_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr("headway.cli.bench.serve.main", lambda words, **_: asked.append(words))
+    config = tmp_path / "config.yaml"
+    config.write_text(BASE.replace("port: 8899", "port: 18899"))
+    assert invoke("benchmark", "--config", str(config), "--num-prompts", "7", "--request-rate", "3").exit_code == 0
+    [words] = asked
+    given = dict(zip(words[::2], words[1::2], strict=True))
+    assert given["--base-url"] == "http://127.0.0.1:18899"
+    assert (given["--model"], given["--served-model-name"], given["--backend"]) == ("vllm-sr/auto", "vllm-sr/auto", "openai-chat")
+    assert (given["--num-prompts"], given["--request-rate"]) == ("7", "3")
+    assert given["--tokenizer"] == "smollm2-135m-instruct"  # a router has none
+
+
+def test_routers_are_listed_wherever_their_configurations_lie(tmp_path: Path) -> None:
+    cache = {"HEADWAY_CACHE": str(tmp_path / "cache")}
+    assert "No router runs here" in invoke("instance", "list", **cache).output
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEADWAY_CACHE", cache["HEADWAY_CACHE"])
+        stale = tmp_path / "cache" / "run" / "router-1.json"
+        stale.parent.mkdir(parents=True)
+        stale.write_text('{"pid": 1, "started": 5.0, "config": "gone", "state": "gone", "urls": {}}')
+        with noted_router(tmp_path / "far" / "config.yaml", tmp_path / "far" / ".vllm-sr", [("management", "http://127.0.0.1:9")]):
+            [found] = json.loads(invoke("instance", "list", "--json", **cache).stdout)
+            assert (found["pid"], found["config"]) == (os.getpid(), str(tmp_path / "far" / "config.yaml"))
+            assert "problem" in found  # nobody answers there
+            assert not stale.exists()
+        assert json.loads(invoke("instance", "list", "--json", **cache).stdout) == []
+
+
+def test_signals_have_one_name_in_a_preview() -> None:
+    answer = {
+        "decision_result": {"used_signals": {"domains": ["law"], "keywords": ["sums"]}, "matched_signals": {"domains": ["law"]}},
+        "signal_confidences": {"domain:law": 0.9},
+        "signal_types": {"domains": "domain", "keywords": "keyword"},
+    }
+    lines = preview_lines(answer)
+    assert [line for line in lines if "signals" in line or "confidences" in line] == [
+        "used signals:    domain:law, keyword:sums", "matched signals: domain:law", "confidences:     domain:law 0.90",
+    ]  # fmt: skip
 
 
 def test_a_preview_needs_exactly_one_request(tmp_path: Path) -> None:

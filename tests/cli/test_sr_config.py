@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click.testing
 import pytest
+import yaml
 
 from headway.cli.sr import vllm_sr
 from headway.errors import HeadwayError
-from tests.router.config.documents import BASE
+from tests.router.config.documents import BASE, changed
 from tests.router.config.migration.test_layouts import CLI_V01
 from tests.router.config.migration.test_removed_fields import LATENCY
 
@@ -109,6 +110,19 @@ def test_what_cannot_be_migrated_is_an_exit_code(folder: Path) -> None:
     body = json.loads(run("migrate", "--check", "--json", code=1).stdout)
     assert body["complete"] is False
     assert body["open"][0]["path"] == "routing.decisions[0].rules.conditions[1]"
+
+
+def test_a_refusal_is_told_once_for_all_places(folder: Path) -> None:
+    plugin = {"type": "image_gen", "configuration": {"enabled": True}}
+    data = changed("routing", "decisions", 0, "plugins", to=[plugin])
+    data["routing"]["decisions"].append({**data["routing"]["decisions"][0], "name": "second", "priority": 5})
+    data["global"] = {"model_catalog": {"deployments": {"d": {"provider": "model_runtime", "artifact": "models/x"}}}}
+    Path("config.yaml").write_text(yaml.safe_dump(data))
+    told = run("migrate", "--check", code=1).stderr
+    assert told.count("image_gen is not supported") == 1
+    assert "(also line " in told
+    assert told.count("models/x is a relative path") == 1
+    assert "Still wrong in the result:\n  line" in told
 
 
 def test_a_file_that_cannot_be_written(folder: Path) -> None:

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import unquote
 
 import click.testing
 import pytest
@@ -20,6 +21,7 @@ from headway.errors import HeadwayError
 from headway.router.config.history.active import ActiveConfig
 from headway.router.config.history.versions import VersionStore
 from headway.router.management import config as endpoints
+from headway.router.management import recipes
 from headway.router.management.answer import refusal
 from headway.router.management.route import find
 from tests.router.config.documents import BASE
@@ -36,11 +38,11 @@ class Served:
 
     def handle(self, method: str, path: str, headers: dict[str, str], raw: bytes) -> tuple[int, dict[str, str], bytes]:
         self.requests.append((method, path))
-        found = find(endpoints.ROUTES, method, path)
+        found = find([*recipes.ROUTES, *endpoints.ROUTES], method, path)
         assert found.route is not None
         activation = SimpleNamespace(generation=1, active_hash="", state="active", error=None, restart=())
         state = SimpleNamespace(config=self.config, settings=SimpleNamespace(environment={}), reloader=SimpleNamespace(activation=activation))
-        call = SimpleNamespace(state=state, headers=headers, json=lambda: json.loads(raw), may=lambda permission: False)
+        call = SimpleNamespace(state=state, headers=headers, json=lambda: json.loads(raw), may=lambda permission: False, parameters=found.parameters)
         try:
             answer = asyncio.run(found.route.handler(call))  # type: ignore[arg-type]
         except HeadwayError as error:
@@ -64,14 +66,14 @@ def served(tmp_path: Path) -> Iterator[tuple[Served, str]]:
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
             raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-            status, headers, body = router.handle(self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, raw)
+            status, headers, body = router.handle(self.command, unquote(self.path), {name.lower(): value for name, value in self.headers.items()}, raw)
             self.send_response(status)
             for name, value in {**headers, "content-length": str(len(body)), "content-type": "application/json"}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 
-        do_GET = do_PUT = do_PATCH = do_POST = _answer
+        do_GET = do_PUT = do_PATCH = do_POST = do_DELETE = _answer
 
         def log_message(self, *_: Any) -> None:
             return

@@ -93,7 +93,11 @@ def test_a_model_that_does_not_load_ends_the_start_with_the_reason(tmp_path: Pat
     (runtime / "mode").write_text("quick")
     with started_router(tmp_path / "router", document(endpoint), wait=False, **variables(runtime)) as router:
         assert router.process.wait(60) == 1
-        assert "judge" in router.log.read_text().splitlines()[-1]
+        told = router.log.read_text()
+        last = told.splitlines()[-1]
+        assert "judge" in last
+        assert told.count(last.removeprefix("vllm-sr: ")) == 1
+        assert last.removeprefix("vllm-sr: ") in (router.config.parent / ".vllm-sr" / "router.log").read_text()
 
 
 def test_the_startup_timeout_ends_it(tmp_path: Path, runtime: Path, endpoint: str) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 from headway.capacity.model_shape import ModelShape
 
 _SCORE_BYTES: Final = 8 << 20  # of one tile of attention scores (kernels/attention_tiles), which softmax keeps twice
+_TILE_QUERIES: Final = 128
 _GATHER_BYTES: Final = 8 << 20  # keys and values gathered at once for several sequences (kernels/attention_plan)
 
 
@@ -28,8 +29,8 @@ class Arithmetic:
     logit_bytes: int
 
 
-# Sampling here: float32 logits and probabilities, and their sum in float64 (engine/sampler).
-HEADWAY: Final = Arithmetic(tiles=True, logit_bytes=4 + 4 + 8)
+# Sampling here: float32 logits and probabilities, and in float64 the probabilities again and their running sum (engine/sampler).
+HEADWAY: Final = Arithmetic(tiles=True, logit_bytes=4 + 4 + 8 + 8)
 # vLLM: float32 logits, about three times over (its own warm-up of the sampler runs out of memory at that size).
 VLLM: Final = Arithmetic(tiles=False, logit_bytes=3 * 4)
 
@@ -47,7 +48,8 @@ def activation_bytes(shape: ModelShape, step: Step, dtype_bytes: int, arithmetic
     if not arithmetic.tiles:
         forward = widest
     else:
-        mixing = tokens * (2 * hidden + heads) * dtype_bytes + 2 * min(_SCORE_BYTES, shape.heads * tokens * step.context * dtype_bytes)
+        tile = min(_SCORE_BYTES, shape.heads * min(_TILE_QUERIES, tokens) * step.context * dtype_bytes)
+        mixing = tokens * (2 * hidden + heads) * dtype_bytes + 2 * tile
         per_token = 2 * shape.kv_heads * shape.head_dim * dtype_bytes
         gathered = max(step.context * per_token, min(_GATHER_BYTES, step.rows * step.context * per_token))
         masks = tokens * min(tokens, step.context) * dtype_bytes

@@ -56,7 +56,7 @@ def host_answer(shape: ModelShape, asked: Question, memory: MemoryBudget, measur
             row | {"memory_bytes": deployment.weights, "served_here": "headway" in row["engines"], "fits": plan.fits} for row in format_figures(shape)
         ],
         "tensor_parallel": [],
-        "notes": list(shape.notes) + _notes(shape, plan),
+        "notes": [*shape.notes, *_notes(shape, plan), *_disturbed(roofs, measured)],
     }
 
 
@@ -103,6 +103,12 @@ def _command(shape: ModelShape, asked: Question, plan: HostPlan) -> str | None:
     if asked.dtype != "auto":
         words += ["--dtype", asked.dtype]
     return " ".join(words)
+
+
+def _disturbed(roofs: Roofs | None, measured: HostRoofs | None) -> list[str]:
+    if roofs is None or roofs.origin != "measured" or measured is None or measured.quiet:
+        return []
+    return ["the machine was measured beside other load: its ceilings are estimated upwards; --measure measures again"]
 
 
 def _notes(shape: ModelShape, plan: HostPlan) -> list[str]:

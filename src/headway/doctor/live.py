@@ -34,6 +34,8 @@ class Look:
     """The server's own address when the URL is that of a proxy before it."""
     sample: Path | None = None
     """Bodies of requests as users send them, one JSON object a line."""
+    said: str = ""
+    """What the user says seems wrong."""
 
 
 _QUICK: Final = Look(samples=2, interval=1.0, requests=1)
@@ -45,7 +47,7 @@ def examine_server(url: str, look: Look, known: Mapping[str, Any] | None = None,
     plain = plain if "://" in plain else f"http://{plain}"
     transcript = Transcript()
     with client_for(look.api_key, look.verify) as client:
-        context = joined(known or {}, _asked(client, plain, look, transcript, seen))
+        context = joined(known or {}, {"said": look.said} if look.said else {}, _asked(client, plain, look, transcript, seen))
     if context["endpoint"]["health"] is None:
         probe(parse_address(plain), transcript)
     context = with_probes(context, transcript)

@@ -194,6 +194,14 @@ DEFECTS: dict[str, tuple[dict[str, Any], str, str]] = {
         "unknown_key", "routing.decisions[0].plugins[0].configuration.mesage",
     ),
     "two decisions of one name": (changed("routing", "decisions", 1, to=base()["routing"]["decisions"][0]), "name_repeated", "routing.decisions[1].name"),
+    "an endpoint that is no host": (changed(*MODEL, "backend_refs", to=[{"endpoint": "::1"}]), "address_invalid", "providers.models[0].backend_refs[0].endpoint"),
+    "a port that is none": (changed(*MODEL, "backend_refs", to=[{"endpoint": "h:99999"}]), "address_invalid", "providers.models[0].backend_refs[0].endpoint"),
+    "an address of another scheme": (changed(*MODEL, "backend_refs", to=[{"base_url": "ftp://h/v1"}]), "address_invalid", "providers.models[0].backend_refs[0].base_url"),
+    "a socket without its place": (changed(*MODEL, "backend_refs", to=[{"endpoint": "unix://run.sock"}]), "address_invalid", "providers.models[0].backend_refs[0].endpoint"),
+    "a source of conversations that vllm-sr has": (
+        changed(*SIGNALS, "conversation", to=[{"name": "c", "feature": {"type": "exists", "source": {"type": "tool_choice_required"}}}]), "not_supported",
+        "routing.signals.conversation[0].feature.source.type",
+    ),
     "on_unscanned of a question that reads the beginning": (
         changed(*RULES, "conditions", 1, to={"type": "systemone", "name": "topic", "label": "law", "on_unscanned": "match"}), "on_unscanned",
         "routing.decisions[0].rules.conditions[1].on_unscanned",
@@ -225,7 +233,7 @@ def test_a_wrong_expression_is_told_at_its_rule() -> None:
     [
         ({"artifact": "somebody/model"}, True),
         ({"artifact": "somebody/model", "revision": "0" * 40}, False),
-        ({"artifact": "/models/mine", "public_name": "mine"}, False),
+        ({"artifact": "/", "public_name": "mine"}, False),
         ({"artifact": "vllm-sr/Vela-2.0-0.3B"}, False),
         ({"artifact": "VLLM-SR/vela-2.0-0.3b"}, False),
         ({"artifact": "somebody/model", "endpoint": "http://h:1"}, False),
@@ -234,6 +242,20 @@ def test_a_wrong_expression_is_told_at_its_rule() -> None:
 def test_unpinned_models_are_a_warning(deployment: dict[str, Any], warned: bool) -> None:
     found = told(changed(*DEPLOYMENTS, to={"d": {"provider": "model_runtime", **deployment}}))
     assert [(each.reason, each.severity) for each in found] == ([("revision_missing", "warning")] if warned else [])
+
+
+@pytest.mark.parametrize(
+    ("deployment", "warned"),
+    [
+        ({"artifact": "/nowhere/model"}, True),
+        ({"artifact": "/"}, False),
+        ({"artifact": "/nowhere/model", "endpoint": "http://h:1"}, False),
+        ({"artifact": "/nowhere/model", "replicas": [{"endpoint": "http://h:1"}, {"device": "cpu"}]}, True),
+    ],
+)
+def test_a_local_package_that_is_not_there_is_a_warning(deployment: dict[str, Any], warned: bool) -> None:
+    found = told(changed(*DEPLOYMENTS, to={"d": {"provider": "model_runtime", **deployment}}))
+    assert [(each.reason, each.severity) for each in found] == ([("artifact_absent", "warning")] if warned else [])
 
 
 @pytest.mark.parametrize(
@@ -249,6 +271,28 @@ def test_unpinned_models_are_a_warning(deployment: dict[str, Any], warned: bool)
 def test_an_open_management_address_is_a_warning(settings: dict[str, Any], warned: bool) -> None:
     found = [each for each in told(changed("global", "services", to={"management_api": settings})) if each.reason != "environment_unset"]
     assert [(each.reason, each.severity) for each in found] == ([("management_open", "warning")] if warned else [])
+
+
+@pytest.mark.parametrize(
+    ("ref", "reason", "asked"),
+    [
+        ({"endpoint": "localhost"}, "endpoint_without_port", "port 80 is asked"),
+        ({"endpoint": "gpu", "protocol": "https"}, "endpoint_without_port", "port 443 is asked"),
+        ({"base_url": "localhost"}, "endpoint_without_port", "port 80 is asked"),
+        ({"endpoint": "http://host/v1"}, "endpoint_is_url", "read as base_url: http://host/v1, port 80"),
+        ({"endpoint": "http://host:8000/"}, "endpoint_is_url", "read as base_url: http://host:8000/v1"),
+        ({"endpoint": "host:8000"}, None, ""),
+        ({"endpoint": "[::1]:8000"}, None, ""),
+        ({"endpoint": "unix:///run/engine.sock"}, None, ""),
+        ({"base_url": "https://llm.example.com/v1"}, None, ""),
+        ({"provider": "anthropic"}, None, ""),
+    ],
+)
+def test_addresses_that_are_asked_otherwise_than_they_look_are_a_warning(ref: dict[str, Any], reason: str | None, asked: str) -> None:
+    """What is told is what is asked: the compiled backend has that address."""
+    found = told(changed(*MODEL, "backend_refs", to=[ref]))
+    assert [(each.reason, each.severity) for each in found] == ([(reason, "warning")] if reason else [])
+    assert all(asked in each.message for each in found)
 
 
 @pytest.mark.parametrize(("weights", "warned"), [([0], True), ([0, 0], True), ([0, 1], False), ([1], False)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 from hypothesis import given
@@ -103,7 +105,10 @@ def test_no_text_makes_it_raise(text: str) -> None:
     assert read.data is not None or read.diagnostics
 
 
-_SCALARS = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=12)
+# pyyaml writes YAML 1.1, in which 0E0 and 0o7 are texts that need no quotes.
+_NUMBER_OF_1_2 = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0o[0-7]+")
+_TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=12).filter(lambda text: not _NUMBER_OF_1_2.fullmatch(text))
+_SCALARS = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | _TEXTS
 _KEYS = st.text("abcxyz_", min_size=1, max_size=5)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from headway.router.config.document.document import Document
 from headway.router.deployments.launching import file_name, launch_of, worker_id
@@ -27,6 +28,7 @@ from headway.router.deployments.usage import asked_by, granted, native_models
 from headway.router.deployments.worker import Worker
 from headway.router.deployments.worker_state import WorkerState
 from headway.router.metrics.registry import RouterMetrics
+from headway.runtime.flags import SRUN_FLAGS
 from tests.router.deployments.setups import document
 
 ENVIRONMENT = RuntimeEnvironment(command=("srun",), threads=2)
@@ -100,7 +102,8 @@ def test_a_worker_is_the_same_as_long_as_nothing_about_it_changes() -> None:
     assert same == identity(public_name="acme/other", input={"max_tokens": 5, "overflow": "window"})  # only the router reads these
     others = [identity(device="cpu"), identity(max_num_seqs=2), identity(max_num_batched_tokens=16), identity(artifact="/models/other")]
     others += [identity(RuntimeEnvironment(command=("srun",), threads=3)), identity(RuntimeEnvironment(command=("other",), threads=2))]
-    assert len({same, *others}) == 7
+    others += [identity(accept_licences=["gemma"])]
+    assert len({same, *others}) == 8
     assert len(same) == 14
 
 
@@ -114,6 +117,25 @@ def test_files_and_command_of_a_worker() -> None:
         "--max-bundle-tasks", "1024", "--cache-dir", "/cache",
     )  # fmt: skip
     assert json.loads(launch.models) == {"models": [{"model": "o/n", "revision": "a" * 40, "name": "j", "device": "cuda:0", "batch_window_ms": 1.0}]}
+
+
+def test_licences_that_the_operator_accepts_reach_the_worker() -> None:
+    specification = specifications(document({"judge": {**LOCAL, "accept_licences": ["gemma", "llama3"]}}))["judge"]
+    command = launch_of(specification, specification.replicas[0], Path("/run"), "n", RuntimeEnvironment(command=("srun",))).command
+    words = [command[at + 1] for at, word in enumerate(command) if word == "--accept-licence"]
+    assert words == ["gemma", "llama3"]
+    assert {"--accept-licence"} <= {f"--{flag.name}" for flag in SRUN_FLAGS}
+
+
+@pytest.mark.parametrize("fields", [{"accept_licences": ["--device"]}, {"accept_licences": [""]}, {"accept_licences": "gemma"}])
+def test_what_is_no_word_of_a_licence(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        document({"judge": {**LOCAL, **fields}})
+
+
+def test_an_attached_runtime_accepts_its_licences_itself() -> None:
+    with pytest.raises(ValidationError, match="accepted its licences itself"):
+        document({"judge": {"provider": "model_runtime", "endpoint": "http://127.0.0.1:1", "accept_licences": ["gemma"]}})
 
 
 def test_what_the_start_waits_for() -> None:

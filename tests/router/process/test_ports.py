@@ -15,12 +15,19 @@ from headway.router.process.settings import ServeSettings, addresses
 from tests.router.config.documents import BASE
 
 
+def test_every_port_of_a_configuration_is_moved_by_its_key_and_by_the_offset() -> None:
+    services = {"management_api": {"port": 7001}, "observability": {"metrics": {"port": 7002}}}
+    document = Document.model_validate({"version": "v0.3", "listeners": [{"name": "a", "port": 7000}], "global": {"services": services}})
+    found = addresses(document, ServeSettings(Path("config.yaml"), Path(), port_offset=10))
+    assert {each.name: each.port for each in found} == {"a": 7010, "management": 7011, "metrics": 7012}
+
+
 @pytest.mark.parametrize(
     ("name", "moved_by"),
     [
         ("public", 'change the port of listener "public"'),
         ("management", "change global.services.management_api.port"),
-        ("metrics", "change global.services.observability.metrics.enabled"),
+        ("metrics", "change global.services.observability.metrics.port"),
     ],
 )
 def test_a_port_in_use_is_told_with_what_moves_it(name: str, moved_by: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import socket
 import ssl
 import time
@@ -48,7 +47,7 @@ def probe(address: Address, transcript: Transcript) -> bool:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
-        transcript.say(f"resolve {host}: [Errno {error.errno}] {error.strerror}")
+        transcript.say(f"Could not resolve host: {host} ([Errno {error.errno}] {error.strerror})")
         return False
     ips = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     transcript.say(f"resolve {host}: {', '.join(ips)} in {(time.perf_counter() - start) * 1e3:.1f} ms")
@@ -66,20 +65,19 @@ _Entry = tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int] |
 
 def _accepts(entry: _Entry, transcript: Transcript) -> bool:
     family, kind, protocol, _, place = entry
-    shown = f"{place[0]!s} port {place[1]!s}"
+    shown = f"{place[0]!s} port {place[1]!s}"  # in the words of curl, which rules and people know
     start = time.perf_counter()
     with socket.socket(family, kind, protocol) as client:
         client.settimeout(_CONNECT_SECONDS)
         try:
             client.connect(place)
         except TimeoutError:
-            transcript.say(f"connect {shown}: timed out after {_CONNECT_SECONDS:g} s")
+            transcript.say(f"Failed to connect to {shown} after {_CONNECT_SECONDS * 1000:.0f} ms: Connection timed out")
             return False
         except OSError as error:
-            name = errno.errorcode.get(error.errno or 0, "")
-            transcript.say(f"connect {shown}: [Errno {error.errno}] {error.strerror} ({name})")
+            transcript.say(f"Failed to connect to {shown}: {error.strerror} ([Errno {error.errno}])")
             return False
-    transcript.say(f"connect {shown}: accepted in {(time.perf_counter() - start) * 1e3:.1f} ms")
+    transcript.say(f"Connected to {shown} in {(time.perf_counter() - start) * 1e3:.1f} ms")
     return True
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
+from typing import Final
+
+REACH: Final = 3072
 
 
 class Sight:
     """`anchors`: literal, case-sensitive pieces, one of which stands in every line that can match; lines without any are
     never decoded further, so they should be as long and rare as possible (at least four characters).
     `pattern` runs on the undressed text of such a line. `series`: hits are thinned evenly when there are very many,
-    instead of keeping the first and last ones. Two sights are equal only if they are the same object.
+    instead of keeping the first and last ones. `reach`: of a long line so many characters behind the anchor are looked
+    at, which bounds what a pattern can cost. Two sights are equal only if they are the same object.
     """
 
-    __slots__ = ("_compiled", "_flags", "_source", "anchors", "series")
+    __slots__ = ("_compiled", "_flags", "_source", "anchors", "reach", "series")
 
-    def __init__(self, anchors: tuple[str, ...], source: str, series: bool, ignore_case: bool) -> None:
+    def __init__(self, anchors: tuple[str, ...], source: str, series: bool, ignore_case: bool, reach: int) -> None:
         self.anchors = anchors
         self.series = series
+        self.reach = reach
         self._source = source
         self._flags = re.IGNORECASE if ignore_case else 0
         self._compiled: re.Pattern[str] | None = None
@@ -32,8 +37,8 @@ class Sight:
         return f"Sight({self._source!r})"
 
 
-def sight(*anchors: str, pattern: str | None = None, series: bool = False, ignore_case: bool = False) -> Sight:
+def sight(*anchors: str, pattern: str | None = None, series: bool = False, ignore_case: bool = False, reach: int = REACH) -> Sight:
     """A sight whose pattern is its only anchor, unless `pattern` is given."""
     if pattern is None:
         pattern = "|".join(re.escape(anchor) for anchor in anchors)
-    return Sight(anchors, pattern, series, ignore_case)
+    return Sight(anchors, pattern, series, ignore_case, reach)

@@ -12,7 +12,7 @@ Symptom = Literal["first token", "throughput", "growing memory", "answer quality
 _SAID: Final[dict[Symptom, re.Pattern[str]]] = {
     "first token": re.compile(r"(?i)ttft|first[ -](?:token|word|byte|chunk)|time to first|首字|首个|首\s*token|第一个\s*(?:字|token)|首包"),
     "throughput": re.compile(
-        r"(?i)throughput|tok(?:en)?s?\s?(?:/|per)\s?s|t/s|tps|slow|speed|under-?utili[sz]ed|utili[sz]ation|吞吐|慢|速度|利用率|并发|提速|加速"
+        r"(?i)throughput|tok(?:en)?s?\s?(?:/|per)\s?s|t/s|tps|slow|speed|under-?utili[sz]ed|utili[sz]ation|吞吐|慢|速度|利用率|并发|提速|加速|快|faster|scal(?:e|ing)"
     ),
     "growing memory": re.compile(r"(?i)\bleak|memory (?:keeps|grows|creeps|never)|rss|泄漏|泄露|一直涨|不断增长|越来越(?:多|高|大)|持续(?:上涨|增长)|内存(?:上涨|增长|不释放)|不释放"),
     "answer quality": re.compile(

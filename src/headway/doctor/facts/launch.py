@@ -19,8 +19,8 @@ from headway.doctor.finding import Quote
 
 Program = Literal["vllm", "headway", "vllm-srun", "vllm-sr", "llama.cpp", "sglang", "tensorrt-llm", ""]
 
-NON_DEFAULT: Final = sight("non-default args: ", pattern=r"non-default args: (?P<args>\{.*\})")
-ENGINE_CONFIG: Final = sight("LLM engine (v", pattern=r"LLM engine \(v(?P<version>[^)]+)\) with config: (?P<config>.*)")
+NON_DEFAULT: Final = sight("non-default args: ", pattern=r"non-default args: (?P<args>\{.*\})", reach=1 << 15)
+ENGINE_CONFIG: Final = sight("LLM engine (v", pattern=r"LLM engine \(v(?P<version>[^)]+)\) with config: (?P<config>.*)", reach=1 << 15)
 VERSION: Final = sight("API server version", pattern=r"(?P<program>vLLM|Headway) API server version (?P<version>\S+)")
 _PROGRAMS: Final[dict[Program, tuple[str, ...]]] = {
     "llama.cpp": ("llama_model_loader:", "llama_kv_cache", "ggml_", "llama_init_from_model", "main: server is listening"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise, repeat
 from statistics import median
 from typing import Final
 
@@ -31,7 +31,7 @@ _PROMPTED: Final = ("prompt_tokens",)
 class LoadSample:
     """`t`: seconds, from any zero; None when unknown. `running`, `waiting`: requests over all engines of the sample
     (`engines` of them). Rates in tokens/s; `usage` and `hit_rate` from 0 to 1; None = not stated. `preemptions`: the
-    counter's value, not its growth."""
+    counter's value, not its growth; from lines of a log the sum so far."""
 
     t: float | None
     running: float | None
@@ -41,8 +41,13 @@ class LoadSample:
     generation_rate: float | None
     hit_rate: float | None
     preemptions: float | None
-    quote: Quote
+    source: Hit | Quote
     engines: int = 1
+
+    @property
+    def quote(self) -> Quote:
+        """Made when it is asked for: there may be thousands of samples."""
+        return self.source.quote() if isinstance(self.source, Hit) else self.source
 
     @property
     def idle(self) -> bool:
@@ -140,6 +145,8 @@ def _from_log(log: Log) -> list[LoadSample]:
 def _vllm(log: Log, hits: Sequence[Hit]) -> list[LoadSample]:
     old = log.last(load_lines.OLD_HITS)
     old_hits = old.number("hits") / 100 if old else None
+    # a line tells the preemptions of its interval, and only if there were some
+    total = accumulate(_number(hit, "preemptions") or 0.0 for hit in hits) if any(hit["preemptions"] for hit in hits) else repeat(None)
     return [
         LoadSample(
             clock_seconds(hit.line.clock),
@@ -149,10 +156,10 @@ def _vllm(log: Log, hits: Sequence[Hit]) -> list[LoadSample]:
             _number(hit, "prompt"),
             _number(hit, "generation"),
             _number(hit, "hits", 0.01) if hit["hits"] else old_hits,
-            _number(hit, "preemptions"),
-            hit.quote(),
+            preemptions,
+            hit,
         )
-        for hit in hits
+        for hit, preemptions in zip(hits, total, strict=False)
     ]
 
 
@@ -170,7 +177,7 @@ def _sglang(log: Log, hits: Sequence[Hit]) -> list[LoadSample]:
             _number(hit, "generation"),
             cached / (new + cached) if new + cached else None,
             None,
-            hit.quote(),
+            hit,
         )
         for hit in hits
     ]
@@ -182,7 +189,7 @@ def _tensorrt(log: Log, hits: Sequence[Hit]) -> list[LoadSample]:
         seconds = hit.number("step") * (1e-3 if hit["unit"] == "ms" else 1.0)
         rate = hit.number("generated") / seconds if seconds > 0 else None
         prompt = hit.number("context") / seconds if seconds > 0 else None
-        samples.append(LoadSample(None, _number(hit, "running"), _number(hit, "waiting"), None, prompt, rate, None, None, hit.quote()))
+        samples.append(LoadSample(None, _number(hit, "running"), _number(hit, "waiting"), None, prompt, rate, None, None, hit))
     return samples
 
 
@@ -190,7 +197,7 @@ def _llama(log: Log, hits: Sequence[Hit]) -> list[LoadSample]:
     prompts = [hit.number("rate") for hit in log.hits(load_lines.LLAMA_PROMPT)]
     prompt = median(prompts) if prompts else None
     return [
-        LoadSample(clock_seconds(hit.line.clock), 1.0, None, None, prompt, hit.number("rate"), None, None, hit.quote()) for hit in hits
+        LoadSample(clock_seconds(hit.line.clock), 1.0, None, None, prompt, hit.number("rate"), None, None, hit) for hit in hits
     ]
 
 

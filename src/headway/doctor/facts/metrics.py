@@ -75,9 +75,16 @@ def read_scrape(index: int, sample: Mapping[str, Any]) -> Scrape:
             continue
         prefix, name, labels = _taken_apart(str(key))
         found.setdefault(name, {}).setdefault(prefix, []).append(Series(labels, float(value)))
-    families = {name: tuple(max(spellings.values(), key=lambda series: len(series))) for name, spellings in found.items()}
+    families = {name: _longest(spellings) for name, spellings in found.items()}
     time = sample.get("t", sample.get("time_s"))
     return Scrape(index, float(time) if isinstance(time, (int, float)) and not isinstance(time, bool) else None, families)
+
+
+def _longest(spellings: Mapping[str, Sequence[Series]]) -> tuple[Series, ...]:
+    longest: Sequence[Series] = ()
+    for series in spellings.values():
+        longest = series if len(series) > len(longest) else longest
+    return tuple(longest)
 
 
 @lru_cache(maxsize=65536)

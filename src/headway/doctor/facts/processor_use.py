@@ -24,10 +24,11 @@ SIGHTS: Final[tuple[Sight, ...]] = (ON_CPU,)
 _GPU_USE: Final = re.compile(r"(?i)gpu_?(?:.*_)?util|sm_?(?:active|util)")
 _NOT_USE: Final = re.compile(r"(?i)mem|cache|fb_")
 _CPU_USE: Final = re.compile(r"(?i)cpu.*(?:percent|pct|util)|(?:percent|pct).*cpu")
-_USE_IN_TEXT: Final = re.compile(
-    r"(?P<name>[\w:./-]*(?:APIServer|EngineCore|api_server|vllm|sglang|python3?|locust|bench\w*|guidellm|aiperf|client|load ?gen\w*)[\w:./-]*)"
-    r"[^%\d]{0,60}?(?P<percent>\d{2,4}(?:\.\d+)?) ?%"
+_PROCESS: Final = re.compile(
+    r"(?i)[\w:./-]*(?:APIServer|API server|API process|EngineCore|engine core|engine process|api_server|uvicorn|vllm|sglang|python3?|locust|bench\w*|guidellm|aiperf|client|load ?gen\w*)[\w:./-]*"
 )
+_PERCENT: Final = re.compile(r"(?<![\d.])(\d{1,4}(?:\.\d+)?) ?%")
+_GPU_IN_TEXT: Final = re.compile(r"(?i)\b(?:gpu|sm)\b[^%;\n]{0,40}?(?<![\d.])(\d{1,3}(?:\.\d+)?) ?%")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,11 @@ def gpu_use(context: Context) -> Fact[float] | None:
         for index in range(len(context.items("host.gpus")))
         if (number := context.number(f"host.gpus.{index}.util_percent")) is not None
     ]
+    found = found or [
+        (float(hit[1]), f"host.probes.{index}")
+        for index, probe in enumerate(context.items("host.probes"))
+        if (hit := _GPU_IN_TEXT.search(str(probe))) and not _NOT_USE.search(hit[0])
+    ]
     if not found:
         return None
     percent, path = max(found)
@@ -123,6 +129,8 @@ def _of_probes(context: Context) -> Iterator[Busy]:
         text = str(probe)
         if not re.search(r"(?i)cpu|core|top\b", text):
             continue
-        for found in _USE_IN_TEXT.finditer(text):
-            cores = float(found["percent"]) / 100
-            yield Busy(found["name"], cores, Fact(cores, context.quote(f"host.probes.{index}", text)))
+        for part in re.split(r"[\n;,]", text):
+            name, percent = _PROCESS.search(part), _PERCENT.search(part)
+            if name and percent and not re.search(r"(?i)\bgpu\b|util", part):
+                cores = float(percent[1]) / 100
+                yield Busy(name[0], cores, Fact(cores, context.quote(f"host.probes.{index}", part.strip())))

@@ -17,8 +17,10 @@ HEADER: Final = sight(
     "prompt_tok", "ttft_cli", "ttft_srv", "ttft_s", "ttft_ms", "queue_s", "queue_ms", "first_content", "out_tok", pattern=r"^[\s|]*[a-z_]\w*(?:[\s|]+[a-z_0-9]+){3,}[\s|]*$"
 )
 ROW: Final = sight(
-    *(f"{letter}{digit}" for letter in ("r", "req-", "req", "cmpl-", "#") for digit in "0123456789"),
-    pattern=r"^[\s|]*(?P<id>(?:r|req-?|cmpl-|chatcmpl-|#)?\d[\w-]*)(?P<cells>(?:[\s|]+[\w.\-/%+:]+){3,})[\s|]*$",
+    *(f"r{number:02}" for number in range(100)),
+    *(f"{letter}{digit} " for letter in ("r", "#", "req-", "req") for digit in range(10)),
+    *(f"{letter}{digit}" for letter in ("req-", "req") for digit in range(10)),
+    pattern=r"^[\s|]*(?P<id>(?:r|req-?|#)?\d[\w-]*)(?P<cells>(?:[\s|]+[\w.\-/%+:]+){3,})[\s|]*$",
     series=True,
 )
 SIGHTS: Final = (HEADER, ROW)
@@ -34,6 +36,7 @@ GAP_SERVER: Final = ("itl_srv_s", "itl_server_s", "itl_s", "tpot_s")
 GAP_CLIENT: Final = ("itl_cli_s", "itl_client_s")
 
 _GUIDED: Final = ("guided", "guided_json", "schema", "json_schema", "structured", "structured_outputs", "response_format", "grammar", "format", "constraint")
+_KINDS: Final = ("mode", "kind", "type", "class")
 _NOT_GUIDED: Final = ("", "0", "no", "none", "false", "-", "text", "plain", "free", "off", "null")
 _WORDS: Final = ("prompt", "messages", "content", "input", "tools", "text", "system", "output", "answer", "body")
 
@@ -77,7 +80,8 @@ def is_guided(row: RequestRow) -> bool | None:
         if column in row.cells:
             value = row.cells[column]
             return bool(value) if isinstance(value, (bool, Mapping, list)) else str(value).lower().removesuffix(".0") not in _NOT_GUIDED
-    return None
+    named = next((str(row.cells[column]).lower() for column in _KINDS if column in row.cells), None)
+    return None if named is None else any(word in named for word in ("json", "schema", "guid", "struct", "grammar", "regex", "constrain"))
 
 
 def requests_of(log: Log, context: Context) -> Sequence[RequestRow]:

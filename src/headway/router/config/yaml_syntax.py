@@ -22,7 +22,6 @@ HINTS: Final[Sequence[tuple[str, str]]] = (
     ("found undefined alias", "Expected an anchor of this name (`&name`) above its use (`*name`)"),
     ("found unknown escape character", "In double quotes a backslash begins an escape: write it twice, or use single quotes"),
     ("expected alphabetic or numeric character", "Expected a name after `&` or `*`; put a text that begins with these into quotes"),
-    ("did not find expected", "Check the brackets, quotes and indentation of this line and the one before"),
 )
 """Part of what the parser says -> what helps; the first that fits."""
 

@@ -29,7 +29,7 @@ from headway.doctor.evidence.log.request_text import without_request_text
 from headway.doctor.evidence.sight import Sight
 from headway.errors import DoctorError
 
-_WINDOW: Final = 16 << 10  # characters of an over-long line that are looked at on each side of an anchor
+_BEFORE: Final = 1024  # characters before an anchor that are looked at in a long line
 _PIECES_AT_MOST: Final = 8
 _COMPARED: Final = 24
 
@@ -137,23 +137,24 @@ class _Scanner:
 
 
 def _hit(sight: Sight, line: Line) -> Hit | None:
-    for part in (line,) if len(line.text) <= 2 * _WINDOW else _pieces(line, sight.anchors):
+    for part in (line,) if len(line.text) <= _BEFORE + sight.reach else _pieces(line, sight):
         if match := sight.pattern.search(part.text):
             return Hit(part, match)
     return None
 
 
-def _pieces(line: Line, anchors: Sequence[str]) -> Iterator[Line]:
-    """Of an over-long line what stands around an anchor."""
-    for anchor in anchors:
+def _pieces(line: Line, sight: Sight) -> Iterator[Line]:
+    """Of a long line what stands around the anchors."""
+    for anchor in sight.anchors:
         at = -1
         for _ in range(_PIECES_AT_MOST):
             if (at := line.text.find(anchor, at + 1)) < 0:
                 break
-            yield replace(line, text=line.text[max(0, at - _WINDOW) : at + _WINDOW], raw=_around(line.raw, line.text[at : at + _COMPARED]))
-            at += _WINDOW
+            start, end = max(0, at - _BEFORE), at + sight.reach
+            yield replace(line, text=line.text[start:end], raw=_around(line.raw, line.text[at : at + _COMPARED], sight.reach))
+            at = end - _BEFORE
 
 
-def _around(raw: str, words: str) -> str:
+def _around(raw: str, words: str, reach: int) -> str:
     at = raw.find(words)
-    return raw[max(0, at - _WINDOW) : at + _WINDOW] if at >= 0 else ""
+    return raw[max(0, at - _BEFORE) : at + reach] if at >= 0 else ""

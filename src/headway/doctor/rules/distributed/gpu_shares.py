@@ -30,7 +30,7 @@ TOO_FEW: Final = sight(
 NO_SUCH_DEVICE: Final = sight("invalid device ordinal", pattern=r"(?P<what>(?:CUDA|HIP) error: )?invalid device ordinal")
 SPREAD: Final = sight(
     "is bigger than a reserved number of",
-    pattern=r"tensor_parallel_size=(?P<size>\d+) is bigger than a reserved number of \w+ \((?P<gpus>\d+) \w+\) in a node(?: (?P<node>[\w.:-]+))?",
+    pattern=r"tensor_parallel_size=(?P<size>\d+) is bigger than a reserved number of \w+ \((?P<gpus>\d+) \w+\) in a node(?: (?P<node>[\w:-]+(?:\.[\w:-]+)*))?",
 )
 
 
@@ -91,8 +91,8 @@ def _splits(fitting: list[int], gpus: int) -> list[Fix]:
         fixes.append(
             Fix(
                 Words(
-                    f"or use all {gpus} GPUs with pipeline stages, which split layers and not heads",
-                    f"或用流水线并行使用全部 {gpus} 张 GPU（按层切分，不切注意力头）",
+                    f"use all {gpus} GPUs with pipeline stages, which split layers and not heads",
+                    f"用流水线并行使用全部 {gpus} 张 GPU（按层切分，不切注意力头）",
                 ),
                 f"--tensor-parallel-size {tensor} --pipeline-parallel-size {stages}",
             )
@@ -119,7 +119,7 @@ def _too_few(case: Case, hit: Hit, world: int, gpus: int, confidence: float) -> 
     if visible is not None:
         name = next(n for n in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES") if case.context.has(f"env.{n}"))
         quotes.append(case.context.quote(f"env.{name}", f"{name}={case.context.text(f'env.{name}')}"))
-    shape = f"{split.tensor} x {split.pipeline}" if split.world == world and split.pipeline > 1 else str(world)
+    factors = f" ({split.tensor} x {split.pipeline})" if split.world == world and split.pipeline > 1 else ""
     why = Words("", "")
     if hidden:
         why = Words(
@@ -130,9 +130,9 @@ def _too_few(case: Case, hit: Hit, world: int, gpus: int, confidence: float) -> 
         why = Words(f" The host lists {present} GPUs.", f"主机列出 {present} 张 GPU。")
     return Found(
         cause=Words(
-            f"The split asks for {world} ranks ({shape}), one GPU each, and this process sees {gpus}.{why.en}"
+            f"The split asks for {world} ranks{factors}, one GPU each, and this process sees {gpus}.{why.en}"
             " Memory settings do not change that.",
-            f"并行配置需要 {world} 个 rank（{shape}），每个一张 GPU，而该进程只看到 {gpus} 张。{why.zh}调整显存参数无济于事。",
+            f"并行配置需要 {world} 个 rank{factors}，每个一张 GPU，而该进程只看到 {gpus} 张。{why.zh}调整显存参数无济于事。",
         ),
         evidence=quotes,
         fixes=_more_or_fewer(case, split, world, gpus, hidden),
@@ -141,6 +141,7 @@ def _too_few(case: Case, hit: Hit, world: int, gpus: int, confidence: float) -> 
             f"在服务运行处（容器内）执行 `nvidia-smi -L | wc -l`，结果不少于所需 rank 数（目前为 {world}）",
         ),
         confidence=confidence,
+        explains=("L19", "D9"),
     )
 
 
@@ -155,7 +156,7 @@ def _more_or_fewer(case: Case, split: Split, world: int, gpus: int, hidden: bool
     stages = " --pipeline-parallel-size 1" if split.pipeline > 1 else ""
     fixes.append(
         Fix(
-            Words(f"or split over the {gpus} GPUs that are there", f"或按现有的 {gpus} 张 GPU 拆分"),
+            Words(f"split over the {gpus} GPU{'s' if gpus != 1 else ''} that can be seen", f"按可见的 {gpus} 张 GPU 拆分"),
             f"--tensor-parallel-size {tensor}{stages}",
         )
     )
@@ -164,9 +165,9 @@ def _more_or_fewer(case: Case, split: Split, world: int, gpus: int, hidden: bool
         fixes.append(
             Fix(
                 Words(
-                    f"or use {nodes} nodes of {gpus} GPUs on purpose: the same command on each, with its own --node-rank (0 to {nodes - 1}),"
+                    f"{nodes} nodes of {gpus} GPU{'s' if gpus != 1 else ''} on purpose: the same command on each, with its own --node-rank (0 to {nodes - 1}),"
                     " the others also with --headless",
-                    f"或有意使用 {nodes} 个节点（每个 {gpus} 张 GPU）：各节点执行同一命令，--node-rank 依次为 0 到 {nodes - 1}，其余节点再加 --headless",
+                    f"有意使用 {nodes} 个节点（每个 {gpus} 张 GPU）：各节点执行同一命令，--node-rank 依次为 0 到 {nodes - 1}，其余节点再加 --headless",
                 ),
                 serve_command(
                     case,

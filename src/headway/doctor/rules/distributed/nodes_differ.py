@@ -106,7 +106,7 @@ def _one_nccl(set_by: str, wanted: str) -> list[Fix]:
                 f"export LD_LIBRARY_PATH={kept}" if kept else "unset LD_LIBRARY_PATH",
             )
         )
-    fixes.append(Fix(Words("or name the library of torch for vLLM", "或为 vLLM 指定 torch 自带的库"), f"export VLLM_NCCL_SO_PATH={wheel}"))
+    fixes.append(Fix(Words("name the library of torch for vLLM", "为 vLLM 指定 torch 自带的库"), f"export VLLM_NCCL_SO_PATH={wheel}"))
     if not set_by:
         package = f"nvidia-nccl-cu12=={wanted}" if wanted and int(wanted.split(".")[0]) == 2 else "nvidia-nccl-cu12"
         fixes.append(Fix(Words("install one version on all nodes", "在所有节点安装同一版本"), f"pip install {package}"))
@@ -158,7 +158,8 @@ def _by_node(case: Case) -> Mapping[str, list[tuple[str, str, Quote]]]:
     for index, node_facts in enumerate(case.context.items("host.ray.nodes")):
         if not isinstance(node_facts, dict):
             continue
-        facts = {**node_facts, **(node_facts.get("versions") if isinstance(node_facts.get("versions"), dict) else {})}
+        own = node_facts.get("versions")
+        facts = {**node_facts, **(own if isinstance(own, dict) else {})}
         for what in ("vllm", "torch", "ray", "python", "nccl"):
             if isinstance(facts.get(what), (str, float, int)):
                 node = str(node_facts.get("ip", f"node {index}"))
@@ -221,7 +222,9 @@ def path_missing_on_a_node(case: Case) -> Found | None:
 
 
 def _path_found(case: Case, hit: Hit, path: str, node: str, source: str, others: list[Hit]) -> Found:
-    model = case.launch.model if case.launch.model.startswith("/") and path.startswith(case.launch.model) else path
+    given = case.launch.model
+    folder = path.rpartition("/")[0] if re.search(r"\.\w{2,12}$", path) else path
+    model = given if given.startswith("/") and path.startswith(given) else folder
     fine = Words(f"; {source} has it" if source else "; the other ranks read it", f"，而 {source} 上有" if source else "，其他 rank 能读到")
     copy = f"rsync -a {model.rstrip('/')}/ {node}:{model.rstrip('/')}/"
     return Found(

@@ -86,7 +86,7 @@ def _found(case: Case, last: Hit, p2p: Hit | None, age: float | None, busy: list
     shown = Words(
         f" Clues: {', '.join(clue.en for clue in clues)}." if clues else "", f"线索：{'，'.join(clue.zh for clue in clues)}。" if clues else ""
     )
-    since = Words(f"for {age:g} s" if age is not None else "since then", f"{age:g} 秒" if age is not None else "此后")
+    since = Words(f"for {age:g} s" if age is not None else "since then", f" {age:g} 秒内" if age is not None else "")
     confidence = 0.6 if nvlink else (0.9 if clues and p2p else 0.8 if clues or p2p else 0.7)
     return Found(
         cause=Words(

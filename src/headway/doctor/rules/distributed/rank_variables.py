@@ -117,7 +117,7 @@ def _at_odds(lines: list[tuple[Hit, dict[str, str]]]) -> Found | None:
     if len(addresses) > 1:
         shown = ", ".join(addresses[:4])
         problems.append(Words(f"the nodes name different masters ({shown})", f"各节点的主节点地址不同（{shown}）"))
-    name = (twice or "RANK=0").partition("=")[0]
+    variable = (twice or "RANK=0").partition("=")[0]
     port = _first(lines, "MASTER_PORT") or "29500"
     master = addresses[0] if addresses else "$(hostname -i)"
     return Found(
@@ -133,9 +133,9 @@ def _at_odds(lines: list[tuple[Hit, dict[str, str]]]) -> Found | None:
                     f"number the members 0 to {int(world) - 1 if world.isdigit() else 1}, one address for all; on the first node",
                     f"成员编号为 0 到 {int(world) - 1 if world.isdigit() else 1}，所有节点用同一地址；第一个节点",
                 ),
-                f"export MASTER_ADDR={master} MASTER_PORT={port} WORLD_SIZE={world} {name}=0",
+                f"export MASTER_ADDR={master} MASTER_PORT={port} WORLD_SIZE={world} {variable}=0",
             ),
-            Fix(Words("on the second", "第二个节点"), f"export MASTER_ADDR={master} MASTER_PORT={port} WORLD_SIZE={world} {name}=1"),
+            Fix(Words("on the second", "第二个节点"), f"export MASTER_ADDR={master} MASTER_PORT={port} WORLD_SIZE={world} {variable}=1"),
             Fix(
                 Words("`vllm serve` reads none of these: use its own flags there", "`vllm serve` 不读取这些变量，应使用它自己的参数"),
                 f"--nnodes {world} --node-rank 1 --master-addr {master} --master-port {port} --headless",

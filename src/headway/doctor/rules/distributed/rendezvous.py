@@ -9,7 +9,7 @@ from typing import Final
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
-from headway.doctor.finding import STATED, Abstention, Fix, Found
+from headway.doctor.finding import STATED, Fix, Found
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
@@ -100,7 +100,7 @@ def _is_local(host: str) -> bool:
     return host.startswith("127.") or host in ("localhost", "::1")
 
 
-def _never_complete(case: Case) -> Found | Abstention | None:
+def _never_complete(case: Case) -> Found | None:
     """The master's side: fewer members came than were expected."""
     hit = case.log.first(FEW_JOINED)
     if hit is None:

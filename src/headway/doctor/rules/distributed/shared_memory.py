@@ -75,7 +75,7 @@ def _found(case: Case, hit: Hit, limit: float | None, confidence: float) -> Foun
     what = Words("A process died of a bus error while it wrote to shared memory", "某进程写共享内存时因总线错误退出")
     if "file" in hit.match.re.groupindex and hit["file"]:
         piece = f"{asked:.1f} MiB" if asked else "its segment"
-        piece_zh = f"{asked:.1f} MiB 的" if asked else ""
+        piece_zh = f" {asked:.1f} MiB 的" if asked else ""
         what = Words(f"The segment {hit['file']} could not get {piece} in /dev/shm", f"在 /dev/shm 中无法创建{piece_zh}共享内存段 {hit['file']}")
     elif "fallocate" in hit.line.text:
         what = Words("A segment in /dev/shm could not be reserved", "无法在 /dev/shm 中预留共享内存段")

@@ -32,7 +32,7 @@ NCCL_TIMEOUT: Final = sight("NCCL_TIMEOUT=", pattern=r"(?<![A-Z_])NCCL_TIMEOUT=(
 NO_BLOCK: Final = sight("broadcast block found", "No available block found", pattern=r"No available (?:shared memory broadcast )?block found in (?P<seconds>\d+) second", series=True)
 DIED: Final = sight(
     "died unexpectedly", "Worker proc ", "terminated by signal", "exited with code", "exit code", "Segmentation fault", "core dumped",
-    pattern=r"(?P<who>[\w\-]*(?:Worker|worker|rank|Rank|VllmWorker)[\w\-]*(?: \d+)?)(?: proc)?[^\n]{0,60}?(?:died unexpectedly|terminated by signal|exited with code|exit code|Segmentation fault|core dumped)"
+    pattern=r"(?P<who>\w*(?:[Ww]orker|[Rr]ank)[^:,]{0,60}?),? (?:died|was terminated|terminated by signal|exited with code|exit code)"
     r"|Segmentation fault|core dumped",
 )
 _RANK: Final = re.compile(r"\[?[Rr]ank ?(?P<a>\d+)|_TP(?P<b>\d+)|rank=(?P<c>\d+)")
@@ -79,7 +79,7 @@ def _late(case: Case, first: Hit, seconds: float, what: Words, waiting: list[int
     names = ", ".join(map(str, missing)) if missing else ""
     who = Words(f"rank {names} never came" if names else "one rank never came", f"rank {names} 一直没有到达" if names else "有一个 rank 一直没有到达")
     waited = Words(
-        f"Ranks {', '.join(map(str, waiting))} waited {seconds:g} s" if waiting else f"The ranks waited {seconds:g} s",
+        f"Rank{'s' if len(waiting) > 1 else ''} {', '.join(map(str, waiting))} waited {seconds:g} s" if waiting else f"The ranks waited {seconds:g} s",
         f"rank {', '.join(map(str, waiting))} 等待了 {seconds:g} 秒" if waiting else f"各 rank 等待了 {seconds:g} 秒",
     )
     reason = Words("it was busy (download, compile) or dead: its own lines tell", "它可能在忙（下载、编译）或已退出，需看它自己的日志")
@@ -194,7 +194,7 @@ def dead_worker(case: Case) -> Found | Abstention | None:
             Fix(Words("if its error stands at an accidental place: make GPU calls synchronous once", "若其报错位置不可靠：临时让 GPU 调用同步"), "CUDA_LAUNCH_BLOCKING=1"),
         ],
         verify=Words(
-            f"after the restart every rank's last line is as recent as the others' and `No available shared memory broadcast block` no longer repeats",
+            "after the restart every rank's last line is as recent as the others' and `No available shared memory broadcast block` no longer repeats",
             "重启后每个 rank 的最后一行时间相近，且 `No available shared memory broadcast block` 不再重复出现",
         ),
         confidence=0.8,

@@ -44,7 +44,7 @@ def engine_has_no_class(case: Case) -> Found | None:
         return _inspection_failed(name, quoted(inspected, hit))
     until = groups.get("until") or ""
     place = model_place(case)
-    llama = case.launch.program == "llama.cpp"
+    llama = case.launch.program == "llama.cpp" or "unknown model architecture" in hit.line.text
     version = case.launch.version or case.context.text("versions.vllm")
     running = Words(f" (version {version})" if version else "", f"（版本 {version}）" if version else "")
     removed = Words(f"; it was supported until {until}", f"；它在 {until} 之前受支持") if until else Words("", "")
@@ -68,7 +68,7 @@ def engine_has_no_class(case: Case) -> Found | None:
         ),
         evidence=quoted(hit) + ([case.context.quote("model.config.architectures")] if case.context.has("model.config.architectures") else []),
         fixes=fixes,
-        verify=Words(f"`headway doctor plan{where}` names the implementation that would be used, and the start passes `Resolved architecture`", f"`headway doctor plan{where}` 给出将使用的实现，且启动能走过 `Resolved architecture`"),
+        verify=Words(f"`headway plan{where}` names the implementation that would be used, and the start passes `Resolved architecture`", f"`headway plan{where}` 给出将使用的实现，且启动能走过 `Resolved architecture`"),
         confidence=STATED,
         explains=("L8",),
     )

@@ -17,11 +17,11 @@ from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
 FULL: Final = sight(
-    "No space left on device",
+    "o space left on device",
     "Disk quota exceeded",
     "Not enough free disk space",
     "[disk_full]",
-    pattern=r"No space left on device|Disk quota exceeded|Not enough free disk space"
+    pattern=r"[Nn]o space left on device|Disk quota exceeded|Not enough free disk space"
     r"(?:.*?expected file size is: (?P<wanted>[\d.]+) MB.*?location (?P<place>\S+) only has (?P<free>[\d.]+) MB)?"
     r"|needs about (?P<amount>[\d.]+ ?\w+) in (?P<cache>\S+), (?P<left>[\d.]+ ?\w+) are free",
 )
@@ -35,7 +35,7 @@ UNWRITABLE: Final = sight(
 LOCKED: Final = sight(
     "acquire lock on",
     "[cache_locked]",
-    pattern=r"acquire lock on (?P<path>\S+?\.lock)(?: \(elapsed: (?P<seconds>[\d.]+))?|(?:lock file (?P<file>\S+?)\))?.*\[cache_locked\]",
+    pattern=r"acquire lock on (?P<path>\S+\.lock)(?: \(elapsed: (?P<seconds>[\d.]+))?|(?:lock file (?P<file>\S+?)\))?.*\[cache_locked\]",
 )
 _SHARED_MEMORY: Final = re.compile(r"/dev/shm|posix_fallocate|shared memory|</torch_|psm_|nccl|NCCL|sem_|shmget|libgomp")
 _CACHES: Final = re.compile(r"/\.?cache|huggingface|/hub|/models?|\.safetensors|\.incomplete|triton|torch_?inductor|vllm|headway|flashinfer|/tmp|\.gguf|/data|/root|/home|/mnt")

@@ -34,7 +34,7 @@ NOT_A_MODEL: Final = (
     sight("No such file or directory", pattern=r"error loading model: (?:.*: )?failed to open (?P<name>\S+?): No such file or directory"),
     sight(
         *(f"[{reason}]" for reason in _REASONS.split("|")),
-        pattern=rf"(?:The model cannot be served|Error|error|Artifact|Config)\w*: (?P<name>[^\s:]*).*\[(?P<reason>{_REASONS})\]\s*$",
+        pattern=rf"(?:The model cannot be served|headway(?: \w+)?): '?(?P<name>[^\s:']+).*\[(?P<reason>{_REASONS})\]\s*$",
     ),
 )
 OFFLINE: Final = sight(
@@ -50,6 +50,8 @@ OFFLINE: Final = sight(
 NOT_FOUND: Final = sight(
     "Repository Not Found for url", "404 Client Error", pattern=r"(?:Repository Not Found|404 Client Error\b.*?) for url: https?://[^/\s]+/(?:api/models/)?(?P<name>[\w.\-]+/[\w.\-]*[\w\-])"
 )
+REFUSED: Final = sight("401 Client Error", "403 Client Error")
+MEANT: Final = re.compile(r"Did you mean (?P<near>\S+?)(?:, which is there)?\?|does not exist, (?P<right>\S+) does")
 REVISION: Final = sight("is not a valid git identifier", "Revision Not Found for url", "Invalid rev id", pattern=r"(?:(?P<revision>[\w.\-/]+) is not a valid git identifier|Revision Not Found|Invalid rev id:? (?P<id>\S+))")
 
 
@@ -58,7 +60,7 @@ def not_a_model(case: Case) -> Found | Abstention | None:
     look like a model and are none."""
     hit = case.log.first(*NOT_A_MODEL)
     if hit is None:
-        hit = case.log.first(OFFLINE) or case.log.first(REVISION)
+        hit = case.log.first(OFFLINE) or case.log.first(REVISION) or _no_repository(case)
     if hit is None or overcome(case, hit) or of_the_model_runtime(case) or only_a_warning(hit) or "ip=" in hit.line.process:
         return None
     name = _name(case, hit)
@@ -66,6 +68,16 @@ def not_a_model(case: Case) -> Found | Abstention | None:
         if found := variant(case, name, hit):
             return found
     return _unknown(case, name, hit)
+
+
+def _no_repository(case: Case) -> Hit | None:
+    """The hub does not know the repository. It also answers 401 for names that do not exist; then only a near known name
+    speaks for a typing error."""
+    hit = next((hit for hit in case.log.hits(NOT_FOUND) if hit.line.text[: hit.match.end()].find("Repository Not Found") >= 0), None)
+    if hit is None:
+        return None
+    misspelt = nearest_known(hit["name"], map(str, case.context.items("model.cached"))) or with_known_owner(hit["name"])
+    return hit if misspelt or not case.log.sees(REFUSED) else None
 
 
 def _name(case: Case, hit: Hit) -> str:
@@ -124,7 +136,7 @@ def _gguf(case: Case, name: str, hit: Hit) -> Found | None:
             Fix(Words("name the file, in a program that reads GGUF", "用能读取 GGUF 的程序，并指定文件本身"), f"headway serve {file}"),
             Fix(Words("or with llama.cpp", "或使用 llama.cpp"), f"llama-server -m {file}"),
         ],
-        verify=Words(f"`headway doctor plan {file}` names the architecture and the size", f"`headway doctor plan {file}` 给出架构和大小"),
+        verify=Words(f"`headway plan {file}` names the architecture and the size", f"`headway plan {file}` 给出架构和大小"),
         confidence=0.92,
         title=Words("A folder of GGUF files, not a model folder", "这是 GGUF 目录，不是模型目录"),
     )
@@ -133,6 +145,8 @@ def _gguf(case: Case, name: str, hit: Hit) -> Found | None:
 def _path(case: Case, name: str, hit: Hit) -> Found | None:
     # `a/b` may be a hub id; anything that starts like a path, or has more parts, is one
     if not name.startswith(("/", "./", "../", "~")) and name.count("/") < 2 and not name.endswith(".gguf"):
+        return None
+    if MEANT.search(hit.line.text):
         return None
     relative = not name.startswith(("/", "~"))
     near = nearest_known(name, [str(known) for known in case.context.items("model.cached")])
@@ -159,7 +173,7 @@ def _path(case: Case, name: str, hit: Hit) -> Found | None:
         cause=Words(f"{why.en}{hint.en}.", f"{why.zh}{hint.zh}。"),
         evidence=[hit.quote()],
         fixes=fixes,
-        verify=Words(f"`headway doctor plan {near or name}` prints the architecture and the size", f"`headway doctor plan {near or name}` 打印架构和大小"),
+        verify=Words(f"`headway plan {near or name}` prints the architecture and the size", f"`headway plan {near or name}` 打印架构和大小"),
         confidence=0.9,
     )
 
@@ -212,23 +226,24 @@ def _offline(case: Case, name: str, hit: Hit) -> Found | None:
 def _spelling(case: Case, name: str, hit: Hit) -> Found | None:
     known = [str(known) for known in case.context.items("model.cached")]
     near = nearest_known(name, known)
-    right = near or with_known_owner(name)
+    meant = MEANT.search(hit.line.text)
+    right = (meant["near"] or meant["right"] if meant else "") or near or with_known_owner(name)
     if not right:
         return None
     evidence = [hit.quote()]
-    if near:
+    if near == right:
         evidence.append(case.context.quote(f"model.cached.{known.index(near)}"))
     only_case = right.lower() == name.lower()
     difference = Words("only upper and lower case differ", "只有大小写不同") if only_case else Words("the name is misspelt", "名字拼写有误")
     return Found(
         cause=Words(
-            f"There is no model {name}: {difference.en}; the closest {'one on this machine' if near else 'known name'} is {right}.",
-            f"没有名为 {name} 的模型：{difference.zh}；最接近的{'本机已有模型' if near else '已知名字'}是 {right}。",
+            f"There is no model {name}: {difference.en}; the closest {'one on this machine' if near == right else 'known name'} is {right}.",
+            f"没有名为 {name} 的模型：{difference.zh}；最接近的{'本机已有模型' if near == right else '已知名字'}是 {right}。",
         ),
         evidence=evidence,
         fixes=[Fix(Words("use the closest name", "使用最接近的名字"), _started_with(case, name, right))],
-        verify=Words(f"`headway doctor plan {right}` prints the architecture and the size", f"`headway doctor plan {right}` 打印架构和大小"),
-        confidence=0.95 if near else 0.85,
+        verify=Words(f"`headway plan {right}` prints the architecture and the size", f"`headway plan {right}` 打印架构和大小"),
+        confidence=0.95 if near == right or meant else 0.85,
     )
 
 
@@ -246,7 +261,7 @@ def _unknown(case: Case, name: str, hit: Hit) -> Found:
             Fix(Words("copy the exact name (owner/name) from the page of the model, or give the absolute path of a folder with config.json", "从模型页面复制准确的名字（所有者/名称），或给出含 config.json 目录的绝对路径")),
             Fix(Words("list what is on this machine", "列出本机已有的模型"), "hf cache ls"),
         ],
-        verify=Words("`headway doctor plan` with the corrected name prints the architecture and the size", "用更正后的名字运行 `headway doctor plan`，会打印架构和大小"),
+        verify=Words("`headway plan` with the corrected name prints the architecture and the size", "用更正后的名字运行 `headway plan`，会打印架构和大小"),
         confidence=STATED if refused else 0.85,
     )
 
@@ -269,9 +284,9 @@ RULES: Final = (
         ),
         needs=Words("the name, the names in the cache, the listing of the folder", "名字、缓存中的名字、目录列表"),
         remedy=Words("the nearest known name; for an adapter its base model with --lora-modules", "使用最接近的已知名字；适配器则用基座模型加 --lora-modules"),
-        check=Words("`headway doctor plan MODEL` prints architecture and size", "`headway doctor plan MODEL` 打印架构和大小"),
+        check=Words("`headway plan MODEL` prints architecture and size", "`headway plan MODEL` 打印架构和大小"),
         judge=not_a_model,
-        sees=(*NOT_A_MODEL, OFFLINE, NOT_FOUND, REVISION),
+        sees=(*NOT_A_MODEL, OFFLINE, NOT_FOUND, REFUSED, REVISION),
         explains=("L6",),
     ),
 )

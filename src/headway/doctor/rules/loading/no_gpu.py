@@ -39,6 +39,8 @@ MISMATCH: Final = sight("Driver/library version mismatch", "version mismatch bet
 NO_DRIVER: Final = sight("Found no NVIDIA driver on your system", "libcuda.so.1: cannot open shared object file", "couldn't communicate with the NVIDIA driver", "NVML Shared Library Not Found", "libcuda.so.1 not found")
 CONTAINER: Final = sight("could not select device driver", "nvidia-container-cli", "unknown or invalid runtime name: nvidia")
 PLACES: Final = (NO_DEVICE, NO_CUDA_BUILD, OLD_DRIVER, MISMATCH, NO_DRIVER, CONTAINER)
+# a check inside the container that saw no card
+_BLIND: Final = re.compile(r"(?i)(?:container|pod|docker|inside).*(?:not found|no devices|no such|failed|no gpu)")
 _PROBES: Final = "nvidia-smi; echo CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES; python -c \"import torch; print(torch.__version__, torch.version.cuda, torch.cuda.device_count())\"; ls -l /dev/nvidia*"
 
 
@@ -119,7 +121,7 @@ def _old_driver(case: Case, hit: Hit) -> Found | None:
     asked = Words(f", and the build wants CUDA {wants}" if wants else "", f"，而构建需要 CUDA {wants}" if wants else "")
     fixes = [Fix(Words("update the driver of the host (not of the container)", "更新宿主机（而非容器）的驱动"), "sudo apt-get install -y --only-upgrade 'nvidia-driver-*' && sudo reboot")]
     wheel = f"cu{cuda.replace('.', '')}" if cuda in ("11.8", "12.1", "12.4", "12.6", "12.8") else "cu118" if cuda.startswith("11") or cuda.startswith("12.0") else ""
-    fixes.append(Fix(Words("or install a build for the CUDA version that the driver knows", "或安装与驱动支持的 CUDA 版本相符的构建"), f"pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/{wheel}" if wheel else None))
+    fixes.append(Fix(Words(f"or install a build for the CUDA version that the driver knows{f' ({cuda})' if cuda else ''}", f"或安装与驱动支持的 CUDA 版本{f'（{cuda}）' if cuda else ''}相符的构建"), f"pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/{wheel}" if wheel else None))
     return _found(case, Words(f"{own.en}{asked.en}.", f"{own.zh}{asked.zh}。"), seen, fixes, STATED, "host.driver" if driver else "")
 
 
@@ -148,7 +150,9 @@ def _isolation(case: Case, hit: Hit) -> Found | None:
             [Fix(Words("see how many GPUs the nodes have and which pods hold them; free one or ask for fewer", "查看各节点的 GPU 数量及占用的 Pod；释放一个或减少申请"), "kubectl describe nodes | grep -A8 'Allocated resources'"), Fix(Words("a node without the device plugin offers none: check it", "没有设备插件的节点不提供 GPU：检查插件"), "kubectl get pods -A | grep nvidia-device-plugin")],
             STATED,
         )
-    if (seen is None or not (case.log.sees(CONTAINER) or inside)) and not (inside and case.context.get("host.gpus") == []):
+    probe = next((index for index, text in enumerate(case.context.items("host.probes")) if _BLIND.search(str(text))), None)
+    shown = seen is not None and (case.log.sees(CONTAINER) or inside)
+    if not shown and probe is None and not (inside and case.context.get("host.gpus") == []):
         return None
     toolkit = case.log.sees(CONTAINER)
     gave = "--gpus" in case.launch.command or "nvidia" in case.launch.command
@@ -160,7 +164,8 @@ def _isolation(case: Case, hit: Hit) -> Found | None:
     if not gave or not toolkit:
         fixes.append(Fix(Words("start the container with the GPUs", "启动容器时传入 GPU"), "docker run --gpus all" if "docker run" not in case.launch.command else case.launch.command.replace("docker run", "docker run --gpus all", 1)))
     fixes.insert(0 if toolkit else 1, Fix(Words("install and set up the NVIDIA container toolkit on the host", "在宿主机上安装并配置 NVIDIA 容器工具包"), "sudo apt-get install -y nvidia-container-toolkit && sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"))
-    return _found(case, why, seen or hit, fixes, 0.92, "host.in_container" if case.context.has("host.in_container") else "")
+    path = f"host.probes.{probe}" if probe is not None else "host.in_container" if case.context.has("host.in_container") else ""
+    return _found(case, why, seen or hit, fixes, 0.92, path)
 
 
 def _no_driver(case: Case, hit: Hit) -> Found | None:

@@ -60,6 +60,13 @@ _LAYOUTS: Final = (
 )
 
 
+# what a GGUF file needs whose tensors are not those that the reader expects
+_CONVERT_AGAIN: Final = [
+    Fix(Words("use a newer llama.cpp build: it may know this variant of the architecture", "使用更新的 llama.cpp：它可能认识该架构的这个变体"), "git -C llama.cpp pull && cmake -S llama.cpp -B llama.cpp/build && cmake --build llama.cpp/build -j"),
+    Fix(Words("or convert the checkpoint again with the converter of that build, config.json and weights from one repository", "或用该版本的转换器重新转换检查点，config.json 与权重来自同一仓库"), "python llama.cpp/convert_hf_to_gguf.py . --outfile model.gguf"),
+]
+
+
 def names_do_not_match(case: Case) -> Found | None:
     """The name in the error tells the layout of the checkpoint; the configuration tells what was expected."""
     hit = case.log.first(*NAMES) or (case.log.first(NEW_WEIGHTS))
@@ -82,7 +89,8 @@ def names_do_not_match(case: Case) -> Found | None:
     why = layout.says if layout else Words("the configuration describes another architecture, or the checkpoint has another layout (naming) than the loader expects", "配置描述的是另一种架构，或检查点的布局（命名）与加载器期望的不同")
     place = model_place(case)
     fixes = [layout.fix] if layout else []
-    fixes += [
+    gguf = case.launch.program == "llama.cpp" or name.startswith("blk.") or bool(groups.get("create")) or bool(groups.get("expected"))
+    fixes += _CONVERT_AGAIN if gguf else [
         Fix(Words("use the config.json that belongs to this checkpoint, or a converted checkpoint in Hugging Face format", "使用属于该检查点的 config.json，或转换成 Hugging Face 格式的检查点")),
         Fix(
             Words("list the tensor names of the checkpoint and compare them", "列出检查点的张量名进行对照"),
@@ -137,7 +145,7 @@ def shapes_do_not_match(case: Case) -> Found | None:
     else:
         why = Words("config.json belongs to another size or variant of the model", "config.json 属于另一规格或变体的模型")
     place = model_place(case)
-    fixes = [
+    fixes = _CONVERT_AGAIN[:] if hit.match.re is SHAPES[2].pattern else [
         Fix(Words("use the config.json that belongs to these weights (same repository and revision)", "使用与这些权重配套的 config.json（同一仓库、同一版本）"), f"hf download {place} config.json --force-download" if re.fullmatch(r"[\w.\-]+/[\w.\-]+", place) else None),
         Fix(Words("compare the shapes in the file headers with the configuration", "对照文件头中的形状与配置"), f"python -c \"import glob; from safetensors import safe_open; [print(k, safe_open(f, 'pt').get_slice(k).get_shape()) for f in sorted(glob.glob('{place}/*.safetensors')) for k in safe_open(f, 'pt').keys()]\" | head -40"),
     ]

@@ -33,10 +33,10 @@ UNREADABLE: Final = sight(
     "[tokenizer_invalid]",
     "[tokenizer_config_invalid]",
     "[tokenizer_needs_package]",
-    pattern=r"Converting from SentencePiece|Can't load tokenizer for '(?P<name>[^']+)'|Tokenizer not found|instantiate the backend tokenizer"
+    pattern=r"(?:error loading model vocabulary.*)?unknown pre-tokenizer type: '(?P<pre>[^']*)'|Converting from SentencePiece|Can't load tokenizer for '(?P<name>[^']+)'|Tokenizer not found|instantiate the backend tokenizer"
     r"|Tokenizer class (?P<class>\w+) does not exist|Failed to load the tokenizer|Not found: \"[^\"]*(?P<missing>tokenizer\.model|\.model|spiece)"
     r"|No tokenizer file found|untagged enum (?P<enum>\w+)|Unable to load vocabulary|cannot find tokenizer merges|error loading model vocabulary"
-    r"|unknown pre-tokenizer type: '(?P<pre>[^']*)'|\[tokenizer_\w+\]",
+    r"|\[tokenizer_\w+\]",
 )
 READER: Final = sight(
     "No module named 'sentencepiece'",

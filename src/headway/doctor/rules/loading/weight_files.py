@@ -66,7 +66,7 @@ def file_is_something_else(case: Case) -> Found | None:
     return Found(
         cause=Words(f"{what.en} The program that reads it is not to blame.", f"{what.zh}读取它的程序没有问题。"),
         evidence=evidence,
-        fixes=_fixes(case, damage, [file.name for file in bad] or [name] * bool(name)),
+        fixes=_fixes(case, damage, [file.name for file in bad] or ([name] if name else [])),
         verify=_verify(case, damage, bad, name),
         confidence=STATED if bad or damage != "not a model file" else 0.9,
         explains=("L8", "L6"),
@@ -114,7 +114,7 @@ def _what(damage: Damage | None, bad: list[ModelFile], name: str) -> Words:
 def _fixes(case: Case, damage: Damage | None, names: list[str]) -> list[Fix]:
     folder, name = model_directory(case), hub_id(case)
     again = Fix(
-        Words(f"download {'that file' if len(names) == 1 else 'these files'} again", "重新下载该文件" if len(names) == 1 else "重新下载这些文件"),
+        Words(f"download {names[0] if len(names) == 1 else 'these files'} again", f"重新下载 {names[0]}" if len(names) == 1 else "重新下载这些文件"),
         _download(name, folder, names),
     )
     place = folder or "."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -17,6 +18,8 @@ _FULL: Final = 0.9
 _FLAT: Final = 0.05
 _SAMPLES: Final = 3
 _RESIDENT: Final = ("process_resident_memory_bytes", "resident_memory_bytes", "rss_bytes", "rss", "memory_rss_bytes")
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?(GiB|GB|G|MiB|MB|M)\b")
+_UNITS: Final = {"G": 1.0, "M": 2**-10}
 _USAGE: Final = ("kv_cache_usage_perc", "gpu_cache_usage_perc", "cpu_kv_cache_usage_perc", "prefix_cache_usage", "token_usage")
 
 
@@ -34,6 +37,25 @@ class Growth:
 
 
 def growth_of(case: Case) -> Growth | None:
+    """From scraped metrics, else from probes that name resident memory several times."""
+    return _scraped(case) or _probed(case)
+
+
+def _probed(case: Case) -> Growth | None:
+    usage = [sample.usage for sample in case.load if sample.usage is not None]
+    sizes: list[float] = []
+    quotes = []
+    for index, probe in enumerate(case.context.items("host.probes")):
+        if re.search(r"(?i)\brss\b|resident", str(probe)):
+            sizes += [float(found[1]) * _UNITS[found[2][0].upper()] for found in _SIZE.finditer(str(probe))]
+            quotes.append(case.context.quote(f"host.probes.{index}"))
+    if len(sizes) < 2:
+        return None
+    steady = all(after > before for before, after in pairwise(sizes))
+    return Growth(sizes[0], sizes[-1], usage[0] if usage else None, usage[-1] if usage else None, None, steady, tuple(quotes))
+
+
+def _scraped(case: Case) -> Growth | None:
     scrapes = [(scrape, size) for scrape in scrapes_of(case.context) if (size := _resident(scrape)) is not None]
     if len(scrapes) < _SAMPLES:
         return None
@@ -71,7 +93,14 @@ def leak_or_cache(case: Case) -> Found | None:
                 "完成的前缀会留在其中，直到块被需要，这正是它的作用。重启只会清空它。",
             ),
             evidence=growth.quotes,
-            fixes=[Fix(Words("nothing to change: cached prefixes are evicted when new requests need their blocks", "无需修改：新请求需要块时会淘汰缓存的前缀"))],
+            fixes=[
+                Fix(
+                    Words(
+                        f"nothing to change while resident memory stays flat at {growth.last:.2f} GiB: cached prefixes are evicted when new requests need their blocks",
+                        f"常驻内存平稳在 {growth.last:.2f} GiB 时无需修改：新请求需要块时会淘汰缓存的前缀",
+                    )
+                )
+            ],
             verify=Words("`curl -s localhost:8000/metrics | grep process_resident_memory_bytes` over an hour of constant load: the value stays flat", "恒定负载下一小时内执行 `curl -s localhost:8000/metrics | grep process_resident_memory_bytes`：数值平稳"),
             confidence=0.8 if complained else 0.4,
             weight="remark",

@@ -8,11 +8,12 @@ from typing import Final, Literal
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
+from headway.doctor.facts.memory import SIZE, gib
 from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.memory.blame import blame
 from headway.doctor.rules.memory.flag_names import flag
 from headway.doctor.rules.memory.lighter_weights import lighter_weights
-from headway.doctor.rules.memory.sizes import kv_gib, round_up, utilization, weights_gib
+from headway.doctor.rules.memory.sizes import kv_gib, round_down, round_up, utilization, weights_gib
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
@@ -22,12 +23,14 @@ NO_BLOCKS: Final = sight(
     pattern=r"No available memory for the cache blocks|(?:GPU|cuda|CUDA) blocks: 0\b|(?:KV cache memory: |KV Cache is )-(?:0\.0*[1-9]|[1-9])"
     r"|Not enough memory\. Please try to increase|no memory is left for the KV cache|the KV cache has .* and one block of \d+ tokens takes",
 )  # fmt: skip
+BESIDE_TORCH: Final = sight("non_torch_memory takes", pattern=rf"non_torch_memory takes (?P<size>{SIZE})")  # others are in it
 Fault = Literal["foreign", "cap", "weights", "activations"]
 
 _HIGHEST: Final = 0.95
 _GUESSED_PEAK: Final = 1.0
 _ONE_SEQUENCE: Final = 0.5
 _FOREIGN_GIB: Final = 1.0
+_OWN_CONTEXT: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ def room_of(case: Case) -> Room | None:
         total = (weights + peak + available) / share  # type: ignore[operator]
     gpu = case.device.gpu(0)
     foreign = (sum(size for _, _, size in gpu.processes) or gpu.used or 0.0) if gpu else 0.0
+    if (beside := case.log.last(BESIDE_TORCH)) is not None and foreign < _FOREIGN_GIB:
+        foreign = max(0.0, gib(beside["size"]) - _OWN_CONTEXT)
     if peak is None and total is not None and weights is not None and available is not None:
         peak = max(0.0, share * total - weights - available)
     sequence = kv_gib(case, case.launch.number("max_model_len") or 4096) or _ONE_SEQUENCE
@@ -108,8 +113,10 @@ def _fault(room: Room) -> Fault:
     if room.total is None or room.weights is None or room.cap is None or room.least is None:
         return "cap" if room.share <= 0.5 else "weights"
     needed = room.weights + peak + room.sequence
-    if room.foreign >= _FOREIGN_GIB and needed <= _HIGHEST * room.total < needed + room.foreign:
-        return "foreign"
+    if room.foreign >= _FOREIGN_GIB and needed + room.foreign > room.cap:
+        # it counts inside the cap: to end it helps where the model alone fits; else the cap has to grow as well
+        if needed <= room.cap or needed <= _HIGHEST * room.total < needed + room.foreign:
+            return "foreign"
     if room.share < room.least <= _HIGHEST and (room.share <= 0.85 or room.weights < 0.6 * room.total):
         return "cap"
     if room.weights + 1.5 < room.cap and peak > max(2.0, 0.3 * room.weights):
@@ -162,7 +169,10 @@ def cap_too_small(case: Case) -> Found | None:
     room = room_of(case)
     if room is None or room.fault != "cap":
         return None
-    least = room.least if room.least is not None else (0.92 if not case.device.is_cpu else 0.7)
+    least = room.least if room.least is not None else (0.9 if not case.device.is_cpu else 0.7)
+    alone = room.foreign < _FOREIGN_GIB or room.total is None
+    highest = 0.9 if alone else round_down((room.total - room.foreign - 0.5) / room.total) if room.total else 0.9
+    wanted = max(least, highest if not case.device.is_cpu else round_up(least + 0.05))
     terms = room.sum()
     return Found(
         cause=Words(
@@ -174,10 +184,10 @@ def cap_too_small(case: Case) -> Found | None:
         fixes=[
             Fix(
                 Words(
-                    f"raise the cap to at least {least:g}; nothing else needs the device" if room.foreign < _FOREIGN_GIB else f"raise the cap to at least {least:g}",
-                    f"把上限提高到至少 {least:g}",
+                    f"raise the cap to at least {least:g}; {wanted:g} leaves the rest to the cache" + (", since nothing else is on the device" if alone else ""),
+                    f"把上限提高到至少 {least:g}；设为 {wanted:g} 时其余都留给缓存",
                 ),
-                flag(case, "share", f"{max(least, min(0.9, round_up(least + 0.05))):g}"),
+                flag(case, "share", f"{wanted:g}"),
             )
         ],
         verify=Words(
@@ -204,7 +214,7 @@ RULES: Final = (
         ),
         check=Words("`Available KV cache memory` positive and larger than one sequence", "`Available KV cache memory` 为正且大于一个序列"),
         judge=no_room,
-        sees=(NO_BLOCKS,),
+        sees=(NO_BLOCKS, BESIDE_TORCH),
     ),
     Rule(
         id="O10",

@@ -7,6 +7,7 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
+from headway.doctor.facts.launch import ENGINE_CONFIG
 from headway.doctor.facts.model import Model
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.memory.blame import blame
@@ -19,6 +20,8 @@ from headway.doctor.words import Words
 
 DRAFT: Final = sight("Loading drafter model", "speculative_config", "speculative_model", "draft model", "Loading draft", "in load_draft_model", "spec_decode/")
 _DRAFT_NAME: Final = re.compile(r"['\"]?model['\"]?\s*[:=]\s*['\"](?P<name>[^'\"]+)['\"]")
+_DRAFT_OBJECT: Final = re.compile(r"SpeculativeConfig\([^)]*?\bmodel='(?P<name>[^']+)'")
+_ABOUT_CACHE: Final = re.compile(r"(?i)kv|cache|concurren|context|缓存|并发|上下文")
 _LORA_NUMBERS_8B: Final = 2.62e6  # in + out of all adapted matrices of a Llama 8B
 _CONSEQUENCES: Final = ("O1", "O2", "O5", "O7", "O9", "O10", "O11")
 _NGRAM: Final = "--speculative-config '{\"method\": \"ngram\", \"num_speculative_tokens\": 5, \"prompt_lookup_max\": 4}'"
@@ -71,7 +74,9 @@ def _adapted(case: Case) -> tuple[float | None, bool]:
         return float(layer * shape.layers), False
     if case.model.parameters is None:
         return None, True
-    return _LORA_NUMBERS_8B * (case.model.parameters / 8.03e9) ** (2 / 3), True
+    return _DRAFT_OBJECT: Final = re.compile(r"SpeculativeConfig\([^)]*?\bmodel='(?P<name>[^']+)'")
+_ABOUT_CACHE: Final = re.compile(r"(?i)kv|cache|concurren|context|缓存|并发|上下文")
+_LORA_NUMBERS_8B * (case.model.parameters / 8.03e9) ** (2 / 3), True
 
 
 def _missing(case: Case) -> tuple[float | None, list[Quote]] | None:
@@ -127,6 +132,9 @@ def _draft(case: Case) -> tuple[str, Quote | None]:
         fact = case.launch.flags.get(name)
         if fact is not None and (found := _DRAFT_NAME.search(fact.value)):
             return found["name"], fact.quote
+    for hit in case.log.hits(ENGINE_CONFIG):
+        if found := _DRAFT_OBJECT.search(hit["config"]):
+            return found["name"], hit.line.quote(hit.match.start("config") + found.start())
     for name in ("speculative_model", "speculative_draft_model_path", "model_draft", "md"):
         fact = case.launch.fact(name)
         if fact is not None and fact.value not in ("None", "[ngram]", ""):
@@ -139,11 +147,15 @@ def offload_taken_for_cache(case: Case) -> Found | None:
     offloaded = case.launch.number("cpu_offload_gb") or 0.0
     fact = case.launch.fact("cpu_offload_gb")
     short, room = shortage_of(case), room_of(case)
-    if offloaded <= 0 or fact is None or (short is None and room is None):
+    if offloaded <= 0 or fact is None:
+        return None
+    expected = bool(_ABOUT_CACHE.search(case.context.text("said")))
+    if short is None and room is None and not expected:
         return None
     hit = short.hit if short is not None else room.hit if room is not None else None
-    lacks = f"One sequence of {short.length} tokens still lacks {short.needed - short.available:.2f} GiB of KV cache on the card" if short and short.needed and short.available else "The KV cache on the card still has too little room"
-    lacks_zh = f"一个 {short.length} token 的序列在显卡上仍缺 {short.needed - short.available:.2f} GiB KV 缓存" if short and short.needed and short.available else "显卡上的 KV 缓存仍然不够"
+    available = case.memory.kv_available.value if case.memory.kv_available else None
+    lacks = f"One sequence of {short.length} tokens still lacks {short.needed - short.available:.2f} GiB of KV cache on the card" if short and short.needed and short.available else f"The KV cache on the card has {available:.2f} GiB" if available is not None else "The KV cache on the card still has too little room"
+    lacks_zh = f"一个 {short.length} token 的序列在显卡上仍缺 {short.needed - short.available:.2f} GiB KV 缓存" if short and short.needed and short.available else f"显卡上的 KV 缓存有 {available:.2f} GiB" if available is not None else "显卡上的 KV 缓存仍然不够"
     fixes = [Fix(Words(f"limit the context to what fits: {short.fits} tokens", f"把上下文限制到 {short.fits} 个 token"), flag(case, "length", short.fits))] if short and short.fits > 0 else []
     fixes.append(Fix(Words(f"for blocks in RAM use the cache's own option ({offloaded:g} GiB); a running sequence must fit the card nevertheless", f"要把缓存块放到内存请用缓存自己的选项（{offloaded:g} GiB）；正在运行的序列仍须放得进显卡"), f"--kv-offloading-size {offloaded:g}"))
     fixes.append(Fix(Words("and leave --cpu-offload-gb out if the weights fit the card: it reads them over PCIe in every step", "若权重放得进显卡就去掉 --cpu-offload-gb：它每一步都要经 PCIe 读取权重")))
@@ -152,10 +164,11 @@ def offload_taken_for_cache(case: Case) -> Found | None:
             f"--cpu-offload-gb {offloaded:g} moves up to {offloaded:g} GiB of weights to RAM, not KV cache. {lacks}; more offload is no cache in RAM.",
             f"--cpu-offload-gb {offloaded:g} 把最多 {offloaded:g} GiB 的权重移到内存，而不是 KV 缓存。{lacks_zh}；再增大它也不会让缓存进入内存。",
         ),
-        evidence=[*([hit.quote()] if hit else []), fact.quote],
+        evidence=[*([hit.quote()] if hit else []), fact.quote, *([case.memory.kv_available.quote] if case.memory.kv_available else [])],
         fixes=fixes,
         verify=Words("start again: `Available KV cache memory` after the change is larger than one sequence", "重新启动：修改后的 `Available KV cache memory` 大于一个序列"),
-        confidence=0.85,
+        confidence=0.85 if hit is not None else 0.7,
+        weight="fatal" if hit is not None else "degraded",
         explains=("O1", "O2", "O10"),
     )
 

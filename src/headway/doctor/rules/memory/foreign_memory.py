@@ -13,7 +13,7 @@ from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.memory.blame import blame, foreign_processes
 from headway.doctor.rules.memory.cache_room import room_of
 from headway.doctor.rules.memory.flag_names import flag
-from headway.doctor.rules.memory.sizes import round_down, utilization, weights_gib
+from headway.doctor.rules.memory.sizes import round_down, round_up, utilization, weights_gib
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
@@ -109,6 +109,15 @@ def _remedies(case: Case, taken: Taken) -> list[Fix]:
     if (other := _free_card(case, taken)) is not None:
         fixes.append(Fix(Words(f"or use another GPU: {other.index} has {other.free:.1f} GiB free", f"或换用另一张 GPU：{other.index} 号空闲 {other.free:.1f} GiB"), f"CUDA_VISIBLE_DEVICES={other.index}"))
     if taken.total is None:
+        return fixes
+    room = room_of(case)
+    if room is not None and room.fault == "foreign" and room.least is not None:
+        share = room.least + room.foreign / taken.total
+        if share <= 0.95:
+            beside = Fix(
+                Words("or raise the cap so that both fit: what others hold counts inside it", "或提高上限让两者都放得下：他人占用的显存也计入上限"), flag(case, "share", f"{round_up(share):g}")
+            )
+            fixes.append(beside)
         return fixes
     free = taken.free if case.log.sees(FREE_ON_CARD) and taken.free is not None else taken.total - taken.foreign
     share, weights = round_down((free - _SPARE) / taken.total), weights_gib(case)

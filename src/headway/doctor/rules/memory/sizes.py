@@ -75,11 +75,11 @@ def kv_gib(case: Case, tokens: float) -> float | None:
 
 
 def split_that_fits(case: Case, weights: float, total: float) -> int | None:
-    """The smallest number of equal cards over which the weights fit with a gigabyte beside them; it divides the attention
+    """The smallest number of equal cards over which the weights of one card now would fit with a gigabyte beside them; it divides the attention
     heads where their number is known."""
     heads = case.model.heads
     for ranks in range(2, 65):
-        divides = heads % ranks == 0 if heads else ranks & (ranks - 1) == 0
+        divides = heads % (ranks * all_ranks(case.launch)) == 0 if heads else ranks & (ranks - 1) == 0
         if divides and weights / ranks + _CONTEXT_GIB < 0.9 * total:
             return ranks
     return None

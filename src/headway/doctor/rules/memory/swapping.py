@@ -65,7 +65,7 @@ def _swap(case: Case) -> tuple[float | None, float, list[Quote]]:
         moves = hit.number("count") if hit["count"] else hit.number("before")
         evidence.append(hit.quote())
     for path in _PLACES:
-        text = str(case.context.get(path) or "") if path != "host.swap_used_gib" else f"swap_used_gib: {case.context.number(path)}" if case.context.has(path) else ""
+        text = _text(case, path)
         amounts = [_first(found) * (2**-10 if (found[2] or "").startswith("M") else 1.0) for found in _USED.finditer(text)]
         rates = [_first(found) for found in (*_RATES.finditer(text), *_MAJOR.finditer(text))]
         if amounts or rates:
@@ -73,6 +73,16 @@ def _swap(case: Case) -> tuple[float | None, float, list[Quote]]:
             moves = max([*rates, moves])
             evidence.append(case.context.quote(path))
     return used, moves, evidence
+
+
+def _text(case: Case, path: str) -> str:
+    """The value with its name before it, so that `used_gib` of a swap is seen as swap."""
+    value = case.context.get(path)
+    if value is None:
+        return ""
+    if path == "host.swap" and isinstance(value, dict):
+        return " ".join(f"swap_{name.removeprefix('swap_')}: {member}" for name, member in value.items())
+    return f"{path.rpartition('.')[2]}: {value}"
 
 
 def _first(found: re.Match[str]) -> float:

@@ -104,10 +104,21 @@ def _by_cache(case: Case) -> Sick | None:
         return None
     ordered = sorted(last.items(), key=lambda item: item[1].value)
     (name, least), (_, most) = ordered[0], ordered[-1]
-    ratio = _STAGES_RATIO if all_ranks(case.launch) > tensor_ranks(case.launch) else _RATIO
+    ratio = _RATIO
+    if all_ranks(case.launch) > tensor_ranks(case.launch) or any("PP" in worker for worker in last):
+        if not _occupied(case):
+            return None  # stages hold unequal layers; the smallest decides, and nobody is to blame
+        ratio = _STAGES_RATIO
     if most.value - least.value < _GIB or most.value < ratio * max(least.value, 0.01):
         return None
     return Sick(rank_of(name, list(last)), name, least.value, most.value, (least.quote, most.quote))
+
+
+def _occupied(case: Case) -> bool:
+    """Somebody uses a card, or the cards are unequal."""
+    used = [gpu.used for gpu in case.device.gpus if gpu.used is not None]
+    sizes = [gpu.memory for gpu in case.device.gpus if gpu.memory is not None]
+    return any(max(values) - min(values) >= _GIB for values in (used, sizes) if values)
 
 
 def _by_allocator(case: Case) -> Sick | None:
@@ -128,7 +139,11 @@ def _by_message(case: Case) -> Sick | None:
 
 def rank_of(name: str, names: list[str]) -> int:
     """`Worker_TP1`, `Worker_PP1_TP0`, `VllmWorker rank=1`, `rank1`, `VllmWorker-1` -> the rank; else the place in the log."""
-    found = re.search(r"(?:TP|rank[ =]?|Worker[-_]|DP)(\d+)", name)
+    stage = re.search(r"PP(\d+)_TP(\d+)", name)
+    if stage:
+        ranks = 1 + max((int(other[2]) for one in names if (other := re.search(r"PP(\d+)_TP(\d+)", one))), default=0)
+        return int(stage[1]) * ranks + int(stage[2])
+    found = re.search(r"(?:TP|PP|rank[ =]?|Worker[-_]|DP)(\d+)", name)
     if found:
         return int(found[1])
     return names.index(name) if name in names else 0

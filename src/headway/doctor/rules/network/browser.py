@@ -19,7 +19,7 @@ BLOCKED: Final = sight(
     "Access-Control-Allow-Origin",
     "Cross-Origin Request Blocked",
     "Disallowed CORS origin",
-    pattern=r"(?:from origin '(?P<origin>https?://[^'\s]+)')?.*(?:blocked by CORS|No 'Access-Control-Allow-Origin'|Access-Control-Allow-Origin.{0,3} (?:missing|header)|Cross-Origin Request Blocked|Disallowed CORS)",
+    pattern=r"(?:from origin '(?P<origin>https?://[^'\s]+)'.*)?(?:blocked by CORS|No 'Access-Control-Allow-Origin'|Access-Control-Allow-Origin.{0,3} (?:missing|header)|Cross-Origin Request Blocked|Disallowed CORS)",
 )
 PREFLIGHT: Final = sight('"OPTIONS /', "OPTIONS /v1", pattern=r"\"?OPTIONS (?P<path>/v1/\S+)(?: HTTP/[\d.]+)?\"? (?:[\d.]+ )?(?P<status>400|403|404|405)\b")
 ORIGIN: Final = sight("Origin: http", pattern=r"Origin: (?P<origin>https?://\S+)")

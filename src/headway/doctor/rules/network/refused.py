@@ -140,9 +140,10 @@ def _loading(case: Case, first: Hit, last: Hit) -> Found | None:
     if ready is not None and ready.line.number < first.line.number:
         return None
     over = ready is not None and ready.line.number > last.line.number
-    gave_up = [hit for hit in case.log.hits(EXITED) if hit["code"] not in ("", "0")]
+    ended = [hit for hit in case.log.hits(EXITED) if hit["code"] not in ("", "0")]
+    gave_up = [hit for hit in ended if hit["name"] == last.line.process or not last.line.process]
     crashed = [hit for hit in case.exceptions.first if hit.line.process and not hit.line.process.startswith(last.line.process or "\0") and hit.line.number < last.line.number]
-    if crashed or bind_failed(case) is not None:
+    if crashed or len(ended) > len(gave_up) or bind_failed(case) is not None:
         return None
     stage = case.startup
     begun, ended = clock_seconds(first.line.clock), clock_seconds(last.line.clock)

@@ -26,7 +26,7 @@ TOO_LONG: Final = sight(
     "context_length_exceeded",
     "max_tokens must be at least 1, got -",
     pattern=rf"(?:maximum context length (?:is|of) (?P<a>{_N})|context length is only (?P<b>{_N})|maximum model length of (?P<c>{_N})|\(context length (?P<d>{_N})\)|exceeds limit of (?P<e>{_N})"
-    rf"|model's context length \((?P<f>{_N})|available context size \((?P<g>{_N})|exceeds the available context size|must be at least 1, got -(?P<missing>{_N}))",
+    rf"|model's context length \((?P<f>{_N})|exceeds the available context size(?: \((?P<g>{_N}))?|must be at least 1, got -(?P<missing>{_N}))",
 )
 _PROMPT: Final = re.compile(
     rf"(?:your (?:request|prompt) (?:has|contains) (?:at least )?(?P<a>{_N})(?: input)? tokens|\((?P<b>{_N}) in the (?:messages|prompt)|You passed (?P<c>{_N}) input tokens|(?P<d>{_N}) tokens from the input|total length (?P<e>{_N})|prompt \((?:length )?(?P<f>{_N})"
@@ -52,14 +52,13 @@ def context_exceeded(case: Case) -> Found | None:
     over = prompt is not None and prompt >= limit
     sum_en = f"{prompt} prompt tokens" + (f" + {answer} for the answer = {prompt + answer}" if answer else "") if prompt is not None else f"{whole} tokens were asked for" if whole else "the request"
     sum_zh = f"提示 {prompt} 个 token" + (f" + 回答 {answer} = {prompt + answer}" if answer else "") if prompt is not None else f"请求 {whole} 个 token" if whole else "该请求"
-    llama = case.launch.program == "llama.cpp"
     longer = prompt + (answer or 256) if prompt is not None else whole
-    flag = "-c" if llama else "--max-model-len"
+    flag = {"llama.cpp": "-c", "sglang": "--context-length"}.get(case.launch.program, "--max-model-len")
     raised = -(-longer // 1024) * 1024 if longer else None
     fixes: list[Fix] = []
     if left is not None and left > 0:
         fixes.append(Fix(Words(f"ask for at most {left} tokens of answer", f"回答最多请求 {left} 个 token"), f'"max_tokens": {left}'))
-    fixes.append(Fix(Words(f"shorten the prompt by at least {prompt - limit + 1} tokens (drop old turns of the conversation, send fewer documents)" if over and prompt is not None else "or shorten the prompt (drop old turns of the conversation)", f"把提示缩短至少 {prompt - limit + 1} 个 token（删除旧对话轮次、减少文档）" if over and prompt is not None else "或缩短提示（删除旧的对话轮次）"), '"truncate_prompt_tokens": ' + str(limit - (answer if answer and answer < limit else 256)) if over and not llama else None))
+    fixes.append(Fix(Words(f"shorten the prompt by at least {prompt - limit + 1} tokens (drop old turns of the conversation, send fewer documents)" if over and prompt is not None else "or shorten the prompt (drop old turns of the conversation)", f"把提示缩短至少 {prompt - limit + 1} 个 token（删除旧对话轮次、减少文档）" if over and prompt is not None else "或缩短提示（删除旧的对话轮次）"), '"truncate_prompt_tokens": ' + str(limit - (answer if answer and answer < limit else 256)) if over and flag == "--max-model-len" else None))
     trained = case.context.number("model.config.max_position_embeddings")
     if raised and (trained is None or trained >= raised):
         fixes.append(Fix(Words("or start the server with a longer context, if the model allows it and the KV cache holds it", "若模型允许且 KV 缓存放得下，用更长的上下文启动服务器"), f"{flag} {raised}"))

@@ -16,6 +16,8 @@ from headway.doctor.words import Words
 
 HEALTHY: Final = sight('GET /health HTTP/1.1" 200', 'GET /version HTTP/1.1" 200', 'GET /v1/models HTTP/1.1" 200', 'GET /ping HTTP/1.1" 200', '"GET /health" 200')
 DEAD: Final = sight("EngineDeadError", "engine_dead", "EngineCore encountered an issue")
+# why an engine stands still, where a collective or a dead rank says it
+DEEPER: Final = sight("No available shared memory broadcast block found", "Watchdog caught collective operation timeout", "died unexpectedly")
 _INTERVALS: Final = 6
 _SECONDS: Final = 60.0
 
@@ -47,7 +49,7 @@ def engine_does_not_move(case: Case) -> Found | None:
             f"引擎进程已死（EngineDeadError）{healthy.zh}：API 进程仍在，但在重启之前所有请求都会失败。",
         )
         evidence = quoted(dead, answered)
-    known = bool(earlier)
+    known = bool(earlier) or case.log.sees(DEEPER)
     return Found(
         cause=cause,
         evidence=evidence,
@@ -95,6 +97,6 @@ RULES: Final = (
         remedy=Words("stack dump, restart, liveness by progress", "抓栈、重启、以进展判断存活"),
         check=Words("a 1-token completion", "单 token 补全"),
         judge=engine_does_not_move,
-        sees=(HEALTHY, DEAD),
+        sees=(HEALTHY, DEAD, DEEPER),
     ),
 )

@@ -10,7 +10,7 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found
-from headway.doctor.rules.network.server_address import free_port_after, listener_on, port_of, ready_line
+from headway.doctor.rules.network.server_address import bound, free_port_after, listener_on, port_of, ready_line
 from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
@@ -83,7 +83,7 @@ def address_does_not_exist(case: Case) -> Found | None:
     """Errno 99 while binding: the address, most often ::1, is on no interface here. Nobody holds the port."""
     hit = case.log.first(NO_SUCH_ADDRESS)
     if hit is None:
-        return None
+        return _other_family(case)
     host = hit["host"] or hit["tcp"].strip("[]")
     port = int(hit["port"] or hit["listen"])
     addresses = [str(address) for member in case.context.items("host.interfaces") if isinstance(member, dict) for address in member.get("addresses") or []]
@@ -109,6 +109,33 @@ def address_does_not_exist(case: Case) -> Found | None:
         verify=Words(f"`curl -s -o /dev/null -w '%{{http_code}}' http://127.0.0.1:{port}/health` prints 200", f"`curl -s -o /dev/null -w '%{{http_code}}' http://127.0.0.1:{port}/health` 输出 200"),
         confidence=STATED,
         explains=("N1", "N18"),
+    )
+
+
+V6_REFUSED: Final = sight("ECONNREFUSED ::1", "[::1]", pattern=r"ECONNREFUSED ::1:(?P<port>\d+)|(?:connect to|Failed to connect to|dial tcp) \[?::1\]?(?::| port )(?P<port2>\d+).*(?:refused|Couldn't connect)")
+
+
+def _other_family(case: Case) -> Found | None:
+    """The caller's `localhost` became ::1, and the server listens on IPv4 only."""
+    hit, here = case.log.first(V6_REFUSED), bound(case)
+    ready = ready_line(case)
+    if hit is None or here is None or ":" in here[0] or ready is None or ready.line.number > hit.line.number:
+        return None
+    port = here[1]
+    return Found(
+        cause=Words(
+            f"The caller's `localhost` resolves to the IPv6 address ::1, and the server listens on {here[0]} port {port}, that is IPv4 only: one of the two addresses works, the other is refused.",
+            f"调用方的 `localhost` 解析为 IPv6 地址 ::1，而服务器只监听 IPv4 的 {here[0]} 端口 {port}：两个地址中一个可用，另一个被拒绝。",
+        ),
+        evidence=quoted(hit, here[2]),
+        fixes=[
+            Fix(Words("name the IPv4 address in the caller's base URL", "在调用方 base URL 中写 IPv4 地址"), f"base_url=http://127.0.0.1:{port}/v1"),
+            Fix(Words("or let the server listen on both families", "或让服务器同时监听两种地址族"), "--host ::"),
+        ],
+        verify=Words(f"`curl -4 -s -o /dev/null -w '%{{http_code}}' http://127.0.0.1:{port}/health` prints 200", f"`curl -4 -s -o /dev/null -w '%{{http_code}}' http://127.0.0.1:{port}/health` 输出 200"),
+        confidence=0.92,
+        title=Words("localhost is IPv6 for the caller and IPv4 for the server", "localhost 对调用方是 IPv6、对服务器是 IPv4"),
+        explains=("N1",),
     )
 
 
@@ -164,7 +191,7 @@ RULES: Final = (
         remedy=Words("--host 127.0.0.1, or the address that exists", "--host 127.0.0.1，或存在的地址"),
         check=Words("curl on that address", "对该地址执行 curl"),
         judge=address_does_not_exist,
-        sees=(NO_SUCH_ADDRESS,),
+        sees=(NO_SUCH_ADDRESS, V6_REFUSED),
     ),
     Rule(
         id="N13",

@@ -90,7 +90,7 @@ def packets_are_dropped(case: Case) -> Found | None:
     """A connection that is neither accepted nor refused: something between drops the packets."""
     hits = [hit for hit in of_callers(case, NO_ANSWER) if "reading response header" not in hit.line.text]
     if not hits:
-        return None
+        return _probed(case)
     last = hits[-1]
     target = next((found for hit in reversed(hits) if (found := target_of(hit.line.text))), None)
     host = target[0] if target else ""
@@ -114,6 +114,27 @@ def packets_are_dropped(case: Case) -> Found | None:
         verify=Words(f"`nc -zv -w 5 {host or '127.0.0.1'} {port}` from the caller's place says succeeded", f"从调用方位置执行 `nc -zv -w 5 {host or '127.0.0.1'} {port}` 显示 succeeded"),
         confidence=0.88 if target else 0.75,
         explains=("N1", "N7"),
+    )
+
+
+_PROBE: Final = re.compile(r"(?i)(?:nc|telnet|curl|tcp|connect)\b.*(?:timed out|time-?out|filtered|no route)")
+
+
+def _probed(case: Case) -> Found | None:
+    """Only a check that somebody made says it; the log of the server shows no request."""
+    index = next((index for index, text in enumerate(case.context.items("host.probes")) if _PROBE.search(str(text))), None)
+    if index is None:
+        return None
+    path = f"host.probes.{index}"
+    pair = re.search(r"([\w\-]*[.\w\-]+) (\d{2,5})\b", case.context.text(path))
+    target = target_of(case.context.text(path)) or ((pair[1], int(pair[2])) if pair else None)
+    host, port = target if target else ("", port_of(case))
+    return Found(
+        cause=Words(f"The check of port {port}{f' of {host}' if host else ''} from the caller's place timed out instead of being refused: a firewall, security group or network policy drops the packets.", f"从调用方位置检测{f' {host} 的' if host else ''}端口 {port} 超时而不是被拒绝：防火墙、安全组或网络策略丢弃了数据包。"),
+        evidence=[case.context.quote(path)],
+        fixes=[Fix(Words(f"open port {port} for the caller's address in the firewall of the server", f"在服务器防火墙中为调用方地址开放端口 {port}"), f"sudo ufw allow proto tcp from {_source(case) or '10.0.0.0/8'} to any port {port}")],
+        verify=Words(f"`nc -zv -w 5 {host or '127.0.0.1'} {port}` from the caller's place says succeeded", f"从调用方位置执行 `nc -zv -w 5 {host or '127.0.0.1'} {port}` 显示 succeeded"),
+        confidence=0.8,
     )
 
 

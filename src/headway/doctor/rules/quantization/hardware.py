@@ -74,7 +74,7 @@ def card_too_old(case: Case) -> Found | None:
 
 def _formats_for(case: Case, method: str, now: int | None, least: int | None) -> list[Fix]:
     own = method.lower().split("_")[0]
-    names = [name for key, (from_, name) in _LEAST.items() if (now is None and from_ <= 70 or now is not None and from_ <= now) and not key.startswith(own)]
+    names = [name for key, (from_, name) in _LEAST.items() if from_ <= (now if now is not None else 70) and not key.startswith(own)]
     shown = ", ".join(names) or "GGUF (llama.cpp)"
     at = f" {dotted(now)}" if now else ""
     fixes = [Fix(Words(f"take this model in another format that runs from capability{at} down: {shown}", f"换用计算能力{at} 可运行的其他格式：{shown}"))]
@@ -163,7 +163,9 @@ def no_kernel_here(case: Case) -> Found | None:
         evidence=[hit.quote()],
         fixes=fixes,
         verify=Words("the load line appears (`Model loading took`), and a probe prompt is answered sanely", "出现加载行（`Model loading took`），测试提示的回答正常"),
-        confidence=STATED if hit["platform"] or ours else 0.85,
+        # on CUDA a missing operation is rather a build that does not match
+        confidence=STATED if hit["platform"] or ours else 0.7 if hit["op"] and platform == "cuda" else 0.85,
+        explains=("L10",) if hit["op"] and platform != "cuda" else (),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,10 +20,9 @@ NO_SCALES: Final = sight(
 )  # fmt: skip
 EVALUATION: Final = sight(
     "gsm8k", "GSM8K", "mmlu", "MMLU", "umanEval", "umaneval", "exact_match", "strict-match", "ccuracy", "erplexity", "hellaswag", "ceval", "C-Eval", "cmmlu", "pass@1", "eval: ", "eval_", "ppl",
-    pattern=r"(?i)(?:gsm8k|c?mmlu|humaneval|exact_match|strict-match|accuracy|perplexity|hellaswag|c-?eval|pass@1|\bppl\b|\bacc\b)[^\d\n]{0,60}?(?<![\w.])(?P<now>\d+(?:\.\d+)?)\s?%?"
-    r"(?:[^\d\n]{1,80}?(?<![\w.])(?P<before>\d+(?:\.\d+)?)\s?%?)?",
+    pattern=r"(?i)(?:gsm8k|c?mmlu|humaneval|exact_match|strict-match|accuracy|perplexity|hellaswag|c-?eval|pass@1|\bppl\b|\bacc\b)\D.*\d",
 )  # fmt: skip
-_EIGHT_BIT_CACHE: Final = ("fp8", "int8")
+_RESULT: Final = re.compile(r"(?<![\w.])(\d+\.\d+)(?!\.?\d|\w)\s?%?|(?<![\w.])(\d+)\s?%")
 _DROP: Final = 0.02
 
 
@@ -44,20 +44,23 @@ class Drop:
 def drop_of(case: Case) -> Drop | None:
     """The first evaluation line that compares two results, of which this server's is the worse."""
     for hit in case.log.hits(EVALUATION):
-        if hit["before"]:
-            words = hit.match[0].lower()
-            drop = Drop(hit, hit.number("now"), hit.number("before"), "perplexity" in words or "ppl" in words)
-            if _names_reference_first(hit):
-                drop = Drop(hit, drop.before, drop.now, drop.lower_is_better)
-            if drop.is_one:
-                return drop
+        text = hit.line.text[hit.match.start() :]
+        results = list(_RESULT.finditer(text))
+        if len(results) < 2:
+            continue
+        first, second = (float(found[1] or found[2]) for found in results[:2])
+        if _names_reference(text[: results[0].start()]):
+            first, second = second, first
+        words = text.lower()
+        drop = Drop(hit, first, second, "perplexity" in words or "ppl" in words)
+        if drop.is_one:
+            return drop
     return None
 
 
-def _names_reference_first(hit: Hit) -> bool:
-    """`accuracy: bf16 0.83, this 0.71`: the first number is the unquantised one."""
-    head = hit.line.text[hit.match.start() : hit.match.start("now")].lower()
-    return any(word in head for word in ("bf16", "fp16", "bfloat16", "float16", "baseline", "reference", "unquantized", "original"))
+def _names_reference(head: str) -> bool:
+    """`accuracy: bf16 0.83, this 0.71`: the first result is the unquantised one."""
+    return any(word in head.lower() for word in ("bf16", "fp16", "bfloat16", "float16", "baseline", "reference", "unquantized", "original", "without"))
 
 
 def eight_bit_cache_without_scales(case: Case) -> Found | None:

@@ -14,6 +14,10 @@ from headway.doctor.words import Words
 SLOW_KERNEL: Final = sight("quantization is not fully optimized yet", pattern=r"(?P<method>[\w+-]+(?:\.\w[\w+-]*)*) quantization is not fully optimized yet")
 FAST_KERNEL: Final = sight("during runtime. Using", pattern=r"is convertible to (?P<kernel>\w+) during runtime\. Using")
 WEIGHTS_ONLY: Final = sight("does not have native support for FP8", "Weight-only FP8 compression", pattern=r"not have native support for FP8 computation|Weight-only FP8 compression will be used")
+COMPARED: Final = sight(
+    "tok/s", "tokens/s", "req/s",
+    pattern=r"(?i)(?:awq|gptq|int4|4-bit|quantized|marlin)\b.*\d.*(?:bf16|fp16|bfloat16|float16|unquantized|16-bit)\b.*\d|(?:bf16|fp16|bfloat16|float16|unquantized|16-bit)\b.*\d.*(?:awq|gptq|int4|4-bit|quantized|marlin)\b.*\d",
+)  # fmt: skip
 _WEIGHT_ONLY: Final = ("awq", "gptq", "auto_awq", "auto_gptq", "marlin", "moe_wna16", "gguf", "bitsandbytes", "squeezellm", "inc", "auto-round")
 _MANY: Final = 32
 _NATIVE: Final = 89
@@ -23,12 +27,13 @@ _MARLIN_FROM: Final = 80
 def weight_only_at_large_batch(case: Case) -> Found | None:
     """4-bit weights save reading, which is what a small batch waits for; a large one waits for arithmetic, and that is 16 bit."""
     method = case.launch.value("quantization").replace("None", "") or case.model.claimed
-    if not method.startswith(_WEIGHT_ONLY) or not complains_of(case.context, "throughput"):
+    compared = case.log.first(COMPARED)
+    if not method.startswith(_WEIGHT_ONLY) or (compared is None and not complains_of(case.context, "throughput")):
         return None
     running = max((sample.running or 0 for sample in case.load), default=0)
     slow, fast = case.log.first(SLOW_KERNEL), case.log.first(FAST_KERNEL)
     plain = slow is not None and fast is None and not method.endswith("_marlin")
-    if running < _MANY and not plain:
+    if running < _MANY and not plain and compared is None:
         return None
     gpu = case.device.gpu(0)
     fixes = []
@@ -54,7 +59,7 @@ def weight_only_at_large_batch(case: Case) -> Found | None:
             f"{method} compresses weights only: it saves reading them, which is what small batches wait for.{at}{kernel} It is working as it should.",
             f"{method} 只压缩权重：省下的是读取权重的时间，而那正是小批量的瓶颈。{at_zh}{kernel_zh}它工作正常。",
         ),
-        evidence=[*([sample.quote] if sample is not None and running >= _MANY else []), *([slow.quote()] if plain and slow is not None else []), *([case.launch.config["quantization"].quote] if "quantization" in case.launch.config else [])],
+        evidence=[*([compared.quote()] if compared is not None else []), *([sample.quote] if sample is not None and running >= _MANY else []), *([slow.quote()] if plain and slow is not None else []), *([case.launch.config["quantization"].quote] if "quantization" in case.launch.config else [])],
         fixes=fixes,
         verify=Words("tokens/s of both formats at the same load, batch 1 and the planned batch", "同样负载下两种格式的 tokens/s，分别测批量 1 与计划批量"),
         confidence=0.7,
@@ -97,7 +102,7 @@ RULES: Final = (
         remedy=Words("a format with 8-bit arithmetic, or 16 bit", "以 8 位计算的格式，或 16 位"),
         check=Words("tokens/s of both at the same load", "同样负载下两者的 tokens/s"),
         judge=weight_only_at_large_batch,
-        sees=(SLOW_KERNEL, FAST_KERNEL),
+        sees=(SLOW_KERNEL, FAST_KERNEL, COMPARED),
     ),
     Rule(
         id="Q10",

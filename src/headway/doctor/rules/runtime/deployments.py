@@ -11,9 +11,9 @@ from typing import Any, Final
 import yaml
 
 from headway.doctor.case import Case
-from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.launch import command_flags
+from headway.runtime.loading.builtins import builtins
 
 STARTED: Final = sight("runtime_process_started", "attached runtime", pattern=r"^(?:runtime_process_started|attached runtime)\b")
 SERVED: Final = sight("vllm_srun.cli: serve ", "vllm-srun serve ", pattern=r"(?:^|vllm-srun )serve (?P<rest>\S.*)")
@@ -49,7 +49,8 @@ def deployment(case: Case, name: str) -> Deployment:
         if name and each.artifact.rpartition("/")[2] == name:
             return each
     if len(known) == 1 and (not name or not next(iter(known))):
-        return replace(next(iter(known.values())), name=name)
+        only = next(iter(known.values()))
+        return replace(only, name=name or only.name)
     return Deployment(name)
 
 
@@ -91,7 +92,7 @@ def _served(command: str) -> str:
 
 def documents(case: Case) -> list[tuple[str, Mapping[str, Any]]]:
     """(name, tree) of the configuration files in the context that are readable mappings."""
-    found = []
+    found: list[tuple[str, Mapping[str, Any]]] = []
     for name, text in case.context.members("files").items():
         if name.endswith((".yaml", ".yml", ".json")) and isinstance(text, str):
             try:
@@ -134,5 +135,11 @@ def flag_or_setting(place: Deployment, flag: str, value: str, setting: str) -> s
     return f"vllm-srun serve {place.artifact} --{flag} {value}" if place.artifact else f"--{flag} {value}"
 
 
-def line_of(hit: Hit | None) -> int | None:
-    return hit.line.number if hit else None
+def parameters_of(*names: str) -> float | None:
+    """Parameters of a model: of the built-in table, else what a name says (`9B`)."""
+    for name in names:
+        for each in builtins():
+            if each.parameters and name in (each.repo, each.short_name):
+                return float(each.parameters)
+    found = re.search(r"[-_](\d+(?:\.\d+)?)([BM])\b", " ".join(names))
+    return float(found[1]) * (1e9 if found[2] == "B" else 1e6) if found else None

@@ -11,11 +11,11 @@ from headway.doctor.facts.memory import SIZE, gib
 from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
-from headway.doctor.rules.runtime.deployments import Deployment, deployment, flag_or_setting
+from headway.doctor.rules.runtime.deployments import Deployment, deployment, flag_or_setting, parameters_of
 from headway.doctor.rules.runtime.package_refused import CONSEQUENCES
 from headway.doctor.rules.runtime.statement import READY, RETRYING, Statement, stated
 from headway.doctor.words import Words
-from headway.runtime.loading.builtins import Builtin, builtins
+from headway.runtime.loading.builtins import builtins
 
 NO_ROOM: Final = sight("does not fit, out of memory")
 NO_DEVICE: Final = sight("device not available")
@@ -45,9 +45,10 @@ def out_of_memory(case: Case) -> Found | None:
     where = device or "the device"
     parts, parts_zh = "", ""
     if needs is not None and room is not None:
-        what, what_zh = ("the memory budget is", "内存预算为") if budget is not None and free is None else (f"{where} has free", f"{device or '该设备'} 剩余")
-        parts = f"{name} needs {_text(needs, found.rest)} and {what} {_text(room, found.rest)}: {needs - room:.1f} GiB are missing."
-        parts_zh = f"{name} 需要 {_text(needs, found.rest)}，而{what_zh} {_text(room, found.rest)}：还差 {needs - room:.1f} GiB。"
+        shown = _text(room, found.rest)
+        there, there_zh = (f"the memory budget is {shown}", f"内存预算为 {shown}") if free is None else (f"{shown} are free on {where}", f" {device or '该设备'} 剩余 {shown}")
+        parts = f"{name} needs {_text(needs, found.rest)} and {there}: {needs - room:.1f} GiB are missing."
+        parts_zh = f"{name} 需要 {_text(needs, found.rest)}，而{there_zh}：还差 {needs - room:.1f} GiB。"
     else:
         parts, parts_zh = f"{name} does not fit into the memory of {where}.", f"{name} 放不进 {device or '该设备'} 的内存。"
     tries = Words(f" It was tried {found.attempt[0]} of {found.attempt[1]} times; only freed memory makes another try worth it." if found.attempt else "", f"已尝试 {found.attempt[0]}/{found.attempt[1]} 次；只有释放出内存，再试才有意义。" if found.attempt else "")
@@ -99,17 +100,11 @@ def _room(case: Case, place: Deployment, device: str, needs: float | None, room:
                 break
     if needs is not None:
         fixes += _another_device(case, place, kind, index, cards, needs)
-    smaller = _smaller(place.artifact, room)
+    smaller = _smaller(place.artifact or place.name, room)
     if smaller is not None:
-        fixes.append(
-            Fix(
-                Words(
-                    f"a smaller model of the same family ({_needed(smaller):.1f} GiB by the same estimate)",
-                    f"同系列更小的模型（同样估算为 {_needed(smaller):.1f} GiB）",
-                ),
-                flag_or_setting(place, "device", device, "artifact").replace(place.artifact, smaller.repo) if not place.managed else f"global.model_catalog.deployments.{place.name}.artifact: {smaller.repo}",
-            )
-        )
+        name, estimate = smaller
+        setting = f"global.model_catalog.deployments.{place.name}.artifact: {name}" if place.managed else f"vllm-srun serve {name}{f' --device {device}' if device else ''}"
+        fixes.append(Fix(Words(f"a smaller model of the same family ({estimate:.1f} GiB by the same estimate)", f"同系列更小的模型（同样估算为 {estimate:.1f} GiB）"), setting))
     fixes.append(
         Fix(
             Words(
@@ -134,17 +129,20 @@ def _another_device(case: Case, place: Deployment, kind: str, index: int, cards:
     return []
 
 
-def _needed(model: Builtin) -> float:
-    return _PARAMETER_BYTES * (model.parameters or 0) / 2**30 + _RESERVE_GIB
+def _needed(repo: str) -> float | None:
+    """GiB by the runtime's own estimate, None when the size of the model is not known."""
+    parameters = parameters_of(repo)
+    return None if parameters is None else _PARAMETER_BYTES * parameters / 2**30 + _RESERVE_GIB
 
 
-def _smaller(artifact: str, room: float | None) -> Builtin | None:
-    """The largest built-in model of the same family that fits into `room`."""
-    family = re.match(r"(?P<family>.+?-\d+\.\d+-)", artifact)
+def _smaller(artifact: str, room: float | None) -> tuple[str, float] | None:
+    """The largest built-in model of the same family that fits into `room`, with what it needs."""
+    family = re.match(r"(?:[\w.\-]+/)?(?P<family>.+?-\d+\.\d+-)", artifact)
     if family is None or room is None:
         return None
-    fitting = [each for each in builtins() if each.repo.startswith(family["family"]) and each.parameters and each.repo != artifact and _needed(each) <= room]
-    return max(fitting, key=_needed, default=None)
+    names = [each.repo for each in builtins() if each.short_name.startswith(family["family"]) and not artifact.endswith(each.short_name)]
+    fitting = [(needed, name) for name in names if (needed := _needed(name)) is not None and needed <= room]
+    return (max(fitting)[1], max(fitting)[0]) if fitting else None
 
 
 def device_is_not_there(case: Case) -> Found | None:
@@ -197,7 +195,7 @@ def no_lapack(case: Case) -> Found | None:
     gpu = "rocm:0" if is_rocm else "cuda:0"
     return Found(
         cause=Words(
-            f"{name} solves triangular systems with LAPACK on the CPU, and this PyTorch{f' ({build})' if build else ''} has none{', as builds for ROCm do' if is_rocm else ''}. A LAPACK of the system"
+            f"{name} solves triangular systems with LAPACK on the CPU, and this PyTorch{f' ({build})' if build else ''} has none{', like every build for ROCm' if is_rocm else ''}. A LAPACK of the system"
             " is not used by PyTorch, and the runtime does not try again.",
             f"{name} 在 CPU 上要用 LAPACK 求解三角方程组，而该 PyTorch{f'（{build}）' if build else ''}不含 LAPACK{'（ROCm 构建即如此）' if is_rocm else ''}。PyTorch 不会使用系统的 LAPACK，运行时也不会重试。",
         ),

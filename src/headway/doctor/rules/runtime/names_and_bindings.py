@@ -12,9 +12,10 @@ from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import deployment, documents, inside, nearest
+from headway.doctor.rules.runtime.statement import behind
 from headway.doctor.words import Words
 
-MISFIT: Final = sight("a binding does not match the model", pattern=r"a binding does not match the model: (?P<what>.*)")
+MISFIT: Final = sight("a binding does not match the model")
 UNDECLARED: Final = sight(
     "not among providers.models",
     "is not declared",
@@ -50,7 +51,7 @@ def model_does_not_fit(case: Case) -> Found | None:
     hit = case.log.first(MISFIT)
     if hit is None:
         return None
-    what = hit["what"].strip()
+    what = behind(hit).strip(" :")
     target = _TARGET.search(what)
     fields = hit.line.fields
     consumer = (target["consumer"] or target["needing"] or "" if target else "") or str(fields.get("consumer", "")) or (m[1] if (m := re.match(r"(?:bindings\.)?([\w.\-]+):", what)) else "")
@@ -76,7 +77,7 @@ def model_does_not_fit(case: Case) -> Found | None:
                     f"bind a model trained for {consumer or 'this feature'}, with its {kind}s" if kind != "contract" else f"bind a model trained for {consumer or 'this feature'}",
                     f"为 {consumer or '该功能'} 绑定专门训练、{_KINDS_ZH.get(kind, '契约')}相符的模型",
                 ),
-                f"global.model_catalog.bindings.{consumer}.deployment: {_specialist(consumer)}" if consumer and _specialist(consumer) else f"global.model_catalog.bindings.{consumer}.deployment" if consumer else None,
+                _specialist(consumer) if consumer in _SPECIALISTS else None,
             ),
             *(
                 [Fix(Words(f"or change the rule's labels to those of {name or 'the model'}: {_labels(what)}", f"或把规则的标签改成 {name or '该模型'} 的标签：{_labels(what)}"), None)]
@@ -100,16 +101,25 @@ def model_does_not_fit(case: Case) -> Found | None:
 _KINDS_ZH: Final[Mapping[str, str]] = {"label": "标签", "dimension": "维度", "head": "输出头", "surface": "接口", "limit": "上限"}
 # the built-in task models of the consumers
 _SPECIALISTS: Final[Mapping[str, str]] = {
-    "domain_classifier": "vela-domain",
-    "pii_classifier": "vela-pii",
-    "prompt_guard": "vela-guard",
-    "fact_check_classifier": "vela-factcheck",
-    "feedback_detector": "vela-feedback",
+    "domain_classifier": "Domain",
+    "pii_classifier": "PII",
+    "prompt_guard": "Guard",
+    "fact_check_classifier": "FactCheck",
+    "feedback_detector": "Feedback",
+    "modality_detector": "Modality",
+    "hallucination_detector": "Halu",
+    "embedding": "Embedding",
+    "rag.reranker": "Reranker",
 }
 
 
 def _specialist(consumer: str) -> str:
-    return _SPECIALISTS.get(consumer, "")
+    """The deployment of the built-in model, and the binding to it."""
+    name = _SPECIALISTS[consumer]
+    return (
+        f"global.model_catalog: {{deployments: {{vela-{name.lower()}: {{provider: model_runtime, artifact: vllm-sr/Vela-1.0-Encoder-307M-{name}}}}},"
+        f" bindings: {{{consumer}: {{deployment: vela-{name.lower()}}}}}}}"
+    )
 
 
 def _labels(what: str) -> str:

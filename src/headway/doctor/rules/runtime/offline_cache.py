@@ -50,7 +50,7 @@ def not_in_the_cache(case: Case) -> Found | None:
     return Found(
         cause=Words(
             f"{name}{f' ({repo})' if repo and repo != name else ''} is not in the runtime's cache ({folder}) and {why.en}; trying again cannot help, nor can a longer wait or a token.",
-            f"{name}{f'（{repo}）' if repo and repo != name else ''}不在运行时的缓存（{folder}）中，且{why.zh}；重试、延长等待或设置令牌都没有用。",
+            f"{name}{f'（{repo}）' if repo and repo != name else ''}不在运行时的缓存（{folder}）中，且 {why.zh}；重试、延长等待或设置令牌都没有用。",
         ),
         evidence=[found.quote, *([case.context.quote("env.HF_HUB_OFFLINE", f"HF_HUB_OFFLINE={offline}")] if switched else [])],
         fixes=[

@@ -39,7 +39,7 @@ def fields_of_an_older_version(case: Case) -> Found | None:
         hit = profile
     if hit is None or (profile is not None and hit.line.number == profile.line.number and not _own_file_has_profile(case)):
         return None
-    named = [name for name in dict.fromkeys(_FIELDS.findall(hit.line.text[max(0, hit.match.start() - 200) :])) if not name.startswith(("vllm-sr", "config.")) and "." in name or name in ("candle", "ort", "openvino", "use_mmbert_32k", "use_nli", "polarity_guard")]
+    named = [name for name in dict.fromkeys(_FIELDS.findall(hit.line.text[max(0, hit.match.start() - 200) :])) if (not name.startswith(("vllm-sr", "config.")) and "." in name) or name in ("candle", "ort", "openvino", "use_mmbert_32k", "use_nli", "polarity_guard")]
     named = [name for name in named if not any(other != name and other.endswith(f".{name}") for other in named)]
     shown = ", ".join(named[:6]) + (f" and {len(named) - 6} more" if len(named) > 6 else "")
     shown_zh = ", ".join(named[:6]) + (f" 等 {len(named)} 项" if len(named) > 6 else "")

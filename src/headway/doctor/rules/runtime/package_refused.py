@@ -47,6 +47,8 @@ def cache_folder(case: Case, place: Deployment) -> str:
             return value
     if home := case.context.text("env.HF_HOME"):
         return f"{home.rstrip('/')}/hub"
+    if home := case.context.text("env.HEADWAY_CACHE"):
+        return f"{home.rstrip('/')}/model-runtime"
     if place.managed:
         return "models/model-runtime"
     return "${HF_HUB_CACHE:-~/.cache/huggingface/hub}"
@@ -204,12 +206,12 @@ def family_is_unknown(case: Case) -> Found | None:
     head = _named(found.rest, "head")
     architectures = case.context.items("model.config.architectures")
     facts = [part for part in (f"model_type {kind}" if kind else "", f"architectures {', '.join(map(str, architectures))}" if architectures else "", f"head {head}" if head else "") if part]
-    shown = f" ({', '.join(facts)})" if facts else ""
+    shown, shown_zh = (f" ({', '.join(facts)})", f"（{'，'.join(facts)}）") if facts else ("", "")
     name = found.model or place.artifact or "The package"
     return Found(
         cause=Words(
             f"{name}{shown} is of an architecture or has a head that no family of this runtime knows. The files are in order; trying again or another version of them changes nothing.",
-            f"{name}{shown} 的架构或输出头不被本运行时的任何模型家族支持。文件本身没有问题；重试或换该模型的版本都无济于事。",
+            f"{name}{shown_zh} 的架构或输出头不被本运行时的任何模型家族支持。文件本身没有问题；重试或换该模型的版本都无济于事。",
         ),
         evidence=[found.quote],
         fixes=[

@@ -40,13 +40,14 @@ def recorded_kernels_unused(case: Case) -> Found | None:
         ]
     else:
         fixes = [install, image]
-    found = f"FLA {versions['found']}" if versions and versions["found"] else why[:160]
+    found = f"FLA {versions['found']} is here" if versions and versions["found"] else why[:160]
+    found_zh = f"此处为 FLA {versions['found']}" if versions and versions["found"] else why[:160]
     shown = name or place.artifact or "The model"
     return Found(
         cause=Words(
             f"{shown} serves, but its self-check is unverified: the kernel choices it was recorded with (FLA {wanted}) were not applied ({found}). Its answers may differ from the released ones."
             " A kernel cache kept over restarts does not replace them.",
-            f"{shown} 能够服务，但自检为 unverified：未能应用录制时的内核选择（FLA {wanted}；此处：{found}）。其回答可能与发布版不同。跨重启保留的内核缓存不能代替它们。",
+            f"{shown} 能够服务，但自检为 unverified：未能应用录制时的内核选择（FLA {wanted}；{found_zh}）。其回答可能与发布版不同。跨重启保留的内核缓存不能代替它们。",
         ),
         evidence=[hit.quote()],
         fixes=fixes,

@@ -10,13 +10,13 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.load import clock_seconds
+from headway.doctor.facts.memory import gib
 from headway.doctor.finding import STATED, Fix, Found
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
-from headway.doctor.rules.runtime.deployments import Deployment, deployment
+from headway.doctor.rules.runtime.deployments import Deployment, deployment, parameters_of
 from headway.doctor.rules.runtime.statement import READY, RETRYING, became_ready, model_of, stated
 from headway.doctor.words import Words
-from headway.runtime.loading.builtins import builtin_named
 
 ENDED: Final = sight("did not become ready within", pattern=r"(?:deployment |model )?(?P<name>[\w./\-]+) did not become ready within (?P<time>(?:\d+h)?(?:\d+m)?(?:[\d.]+s)?)(?:: it is (?P<state>\w+)(?: \((?P<why>.*)\))?)?")
 PROGRESS: Final = sight(
@@ -55,15 +55,19 @@ class _Download:
 
 
 def _download(case: Case, name: str) -> _Download | None:
-    hits = [hit for hit in case.log.hits(PROGRESS) if hit["percent"] and (not name or model_of(hit) in ("", name) or hit["model"] == name)]
+    hits = [hit for hit in case.log.hits(PROGRESS) if not name or model_of(hit) in ("", name) or hit["model"] == name]
     if not hits:
         return None
     first, last = hits[0], hits[-1]
     began, ended = clock_seconds(first.line.clock), clock_seconds(last.line.clock)
-    grown = last.number("percent") - first.number("percent")
+    grown = _percent(last) - _percent(first)
     rate = grown / (ended - began) if began is not None and ended is not None and ended > began else 0.0
     speed = f"{last['rate']} {last['unit']}/s" if last["rate"] else ""
-    return _Download(last.number("percent"), rate, speed, first, last)
+    return _Download(_percent(last), rate, speed, first, last)
+
+
+def _percent(hit: Hit) -> float:
+    return hit.number("percent") if hit["percent"] else 100 * gib(hit["done"]) / max(gib(hit["all"]), 1e-9)
 
 
 def wait_ended(case: Case) -> Found | None:
@@ -150,7 +154,7 @@ def self_check_is_slow(case: Case) -> Found | None:
     if not _on_cpu(case, place):
         return None
     spent = _spent(case, begun, ended)
-    size = _parameters(place, name)
+    size = parameters_of(place.artifact, name)
     cores = case.context.number("host.cpus")
     if counted is not None:
         each, total, done = counted.number("seconds"), int(counted["all"]), int(counted["done"])
@@ -199,7 +203,7 @@ def self_check_is_slow(case: Case) -> Found | None:
 def _on_cpu(case: Case, place: Deployment) -> bool:
     if place.device and place.device != "auto":
         return place.device == "cpu"
-    return case.context.get("host.gpus") == []
+    return bool(case.context.get("host.gpus") == [])
 
 
 def _spent(case: Case, begun: Hit | None, ended: Hit | None) -> float | None:
@@ -212,16 +216,6 @@ def _spent(case: Case, begun: Hit | None, ended: Hit | None) -> float | None:
     if ended is not None and begun is None:
         return go_seconds(ended["time"])
     return age
-
-
-def _parameters(place: Deployment, name: str) -> float | None:
-    """Of the built-in table, else what the name says (`9B`)."""
-    for each in (place.artifact, name):
-        built = builtin_named(each) if "/" in each else None
-        if built is not None and built.parameters:
-            return float(built.parameters)
-    found = re.search(r"[-_](\d+(?:\.\d+)?)([BM])\b", f"{place.artifact} {name}")
-    return float(found[1]) * (1e9 if found[2] == "B" else 1e6) if found else None
 
 
 RULES: Final = (

@@ -49,7 +49,7 @@ def stated(case: Case, *phrases: Sight) -> Statement | None:
     if hits:
         first, last = hits[0], hits[-1]
         told = _ATTEMPT.search(last.line.text) or next((found for hit in reversed(hits) if (found := _ATTEMPT.search(hit.line.text))), None)
-        rest = _ATTEMPT.sub("", first.line.text[first.match.end() :])
+        rest = _ATTEMPT.sub("", behind(first))
         attempt = (int(told[1]), int(told[2])) if told else None
         return Statement(first.match, rest.strip(" :"), model_of(first), first.quote(), first.line.number, len(hits), attempt)
     return next(_in_probes(case, phrases), None)
@@ -65,6 +65,14 @@ def _in_probes(case: Case, phrases: tuple[Sight, ...]) -> Iterator[Statement]:
                 found = _MODEL.search(text)
                 model = next((group for group in found.groups() if group), "") if found else ""
                 yield Statement(match, text[match.end() : match.end() + 400].strip(" :"), model, case.context.quote(f"host.probes.{index}", text[start : start + 220]), None)
+
+
+def behind(hit: Hit) -> str:
+    """What stands behind the match: in the JSON member that holds it, else in the line."""
+    for value in hit.line.fields.values():
+        if isinstance(value, str) and (found := hit.match.re.search(value)):
+            return value[found.end() :]
+    return hit.line.text[hit.match.end() :]
 
 
 def model_of(hit: Hit) -> str:

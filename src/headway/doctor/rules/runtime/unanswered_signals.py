@@ -13,7 +13,15 @@ from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import deployment, documents, inside
 from headway.doctor.rules.runtime.readings import growth, last, phase_seconds
 from headway.doctor.rules.runtime.statement import READY
-from headway.doctor.rules.runtime.unknown import RULE_MATCHED, SIGHTS, WORKER_FULL, Unknown, fields_of, is_ready, unknown_answers
+from headway.doctor.rules.runtime.unknown import (
+    RULE_MATCHED,
+    SIGHTS,
+    WORKER_FULL,
+    Unknown,
+    fields_of,
+    is_ready,
+    unknown_answers,
+)
 from headway.doctor.words import Words
 
 PROBE: Final = sight("runtime probe failed", pattern=r"^runtime probe failed", series=True)
@@ -68,7 +76,10 @@ def answers_come_too_late(case: Case) -> Found | None:
                 ),
                 f"timeout_ms: {wanted}" if wanted else None,
             ),
-            Fix(Words("or a smaller model, or a GPU for this deployment", "或换更小的模型，或为该 deployment 配 GPU"), f"global.model_catalog.deployments.{unknown.deployment or 'primary'}.device: auto"),
+            Fix(
+                Words("or a smaller model, or a GPU for this deployment", "或换更小的模型，或为该 deployment 配 GPU"),
+                f"global.model_catalog.deployments.{unknown.deployment or 'primary'}.device: cuda:0" if case.context.items("host.gpus") else None,
+            ),
         ],
         verify=Words(
             f"`curl -s localhost:9190/metrics | grep 'vsr_model_runtime_unknown_answers_total.*timeout'` stays at {unknown.count} under the same load",

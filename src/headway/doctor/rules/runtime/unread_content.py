@@ -122,7 +122,7 @@ def input_is_too_long(case: Case) -> Found | None:
     return Found(
         cause=Words(
             f"{len(hits)} {surface + ' ' if surface else ''}calls of {name or 'a deployment'} were refused with `{code}`: {sizes.en} came, and it {bound.en} ({what.en}{f', overflow: {overflow}' if overflow else ''}). {note.en}",
-            f"{name or '某个 deployment'} 有 {len(hits)} 次{surface}调用以 `{code}` 被拒：输入{sizes.zh}，而它{bound.zh}（{what.zh}{f'，overflow: {overflow}' if overflow else ''}）。{note.zh}",
+            f"{name or '某个 deployment'} 有 {len(hits)} 次{f' {surface} ' if surface else ''}调用以 `{code}` 被拒：输入{sizes.zh}，而它{bound.zh}（{what.zh}{f'，overflow: {overflow}' if overflow else ''}）。{note.zh}",
         ),
         evidence=[hit.quote() for hit in hits[:2]],
         fixes=[Fix(Words(f"raise max_tokens to {wanted} (up to the model's limit) and read in windows: overflow: window", f"把 max_tokens 提高到 {wanted}（不超过模型上限），并按窗口读取：overflow: window"), setting)],

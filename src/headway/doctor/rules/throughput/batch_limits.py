@@ -9,7 +9,7 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
-from headway.doctor.facts.load import LoadSample, LoadShape, preempted, shape_of
+from headway.doctor.facts.load import LoadShape, preempted, shape_of
 from headway.doctor.facts.processor_use import on_cpu
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
@@ -194,17 +194,10 @@ def _count_preempted(case: Case) -> _Preempted:
     if retracted:
         return _Preempted(sum(hit.number("count") for hit in retracted), 0.0, [retracted[-1].quote()])
     samples = [sample for sample in case.load if sample.preemptions is not None]
-    times = preempted(samples)
-    if times:
-        return _Preempted(times, 0.0, [samples[0].quote])
-    return _Preempted(_printed(samples), 0.0, [sample.quote for sample in samples if sample.preemptions][:1])
-
-
-def _printed(samples: Sequence[LoadSample]) -> float:
-    """vLLM's newer lines print preemptions of the interval, not a counter: only lines of a log, never scrapes."""
-    if any(sample.quote.line is None for sample in samples):
-        return 0.0
-    return sum(sample.preemptions or 0.0 for sample in samples)
+    if samples and not isinstance(samples[0].source, Quote):  # lines of a log: the sum so far starts at zero
+        told = [sample for sample in samples if sample.preemptions]
+        return _Preempted(samples[-1].preemptions or 0.0, 0.0, [told[0].quote] if told else [])
+    return _Preempted(preempted(samples), 0.0, [samples[0].quote] if samples else [])
 
 
 def _more_cache(case: Case, shape: LoadShape | None) -> list[Fix]:

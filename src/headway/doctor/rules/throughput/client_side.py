@@ -34,7 +34,7 @@ def client_limited(case: Case) -> Found | Abstention | None:
         return None
     complaint = complains_of(case.context, "throughput")
     one_by_one = shape.running <= 2
-    if not idle_gpu and not complaint:
+    if not complaint and not (idle_gpu and _steady(case)):
         return None
     if not idle_gpu and not one_by_one and queue is None:
         return Abstention(
@@ -144,6 +144,13 @@ def _artefact(cause: Words, evidence: list[Quote], fix: Fix, confidence: float) 
         confidence=confidence,
         weight="degraded",
     )
+
+
+def _steady(case: Case) -> bool:
+    """A client that sends the next request when one is answered: the batch hardly changes and is never empty. Light
+    traffic of many users looks different, and is no fault."""
+    counts = [sample.running for sample in case.load if sample.running is not None]
+    return len(counts) >= 3 and min(counts) >= 1 and max(counts) - min(counts) <= 1
 
 
 def _many_at_times(case: Case, shape: LoadShape) -> bool:

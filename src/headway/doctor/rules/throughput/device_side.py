@@ -20,7 +20,7 @@ from headway.doctor.words import Words
 DEFAULT_MOE: Final = sight(
     "Using default MoE config",
     "Using MoE kernel config with down_moe=",
-    pattern=r"[Uu]sing (?:default )?MoE (?:kernel )?config(?:.*?['\" ](?P<file>/[^'\"\],]+\.json))?",
+    pattern=r"[Uu]sing (?:default )?MoE (?:kernel )?config(?:.*?['\" ](?P<file>/[^'\"\]\s]+\.json))?",
 )
 PCIE_ONLY: Final = sight("PCIe-only GPUs", "No NVLink", "GPU P2P capability or P2P test failed")
 NUMA_BALANCING: Final = sight("numa_balancing is enabled")
@@ -34,6 +34,7 @@ GPU_SLOWDOWN: Final = sight(
 LORA_NATIVE: Final = sight("does not support custom kernels for LoRA", "LoRA is not supported with torch.compile", "disabling torch.compile because of LoRA")
 
 _SCALING: Final = 1.3
+_CLOCK: Final = re.compile(r"(?i)(?:sm|gpu|graphics).*(?:clock|mhz)")
 _EXPERTS: Final = re.compile(r"E=(?P<experts>\d+),N=(?P<width>\d+),device_name=(?P<device>[\w.\-]+?)(?:,dtype=(?P<dtype>\w+))?(?:,block_shape=[^.]*)?\.json")
 
 
@@ -70,7 +71,11 @@ def _scaling(case: Case) -> tuple[float, Quote] | None:
     """Speed of the split over the speed of one GPU, from probes such as `tp=1 41 tok/s, tp=2 44 tok/s` or such metrics."""
     texts = [(str(probe), f"host.probes.{index}") for index, probe in enumerate(case.context.items("host.probes"))]
     for scrape in scrapes_of(case.context):
-        texts += [(f"{name} {one.value:g} tok/s", f"metrics.{scrape.index}") for name, series in scrape.families.items() for one in series if re.search(r"(?i)tp[_=]?\d", name)]
+        for name, series in scrape.families.items():
+            for one in series:
+                named = f"tp={one.labels['tp']} {name}" if "tp" in one.labels else name
+                if re.search(r"(?i)(?:tp|parallel(?:_size)?)[_=]?\d", named):
+                    texts.append((f"{named} {one.value:g} tok/s", f"metrics.{scrape.index}"))
     rates: dict[int, tuple[float, str]] = {}
     for text, path in texts:
         for found in re.finditer(r"(?i)(?:tp|tensor[-_ ]parallel(?:[-_ ]size)?)[ =_:]*(\d+)\D{1,40}?(\d+(?:\.\d+)?)(?= ?tok)", text):
@@ -145,7 +150,8 @@ def across_sockets(case: Case) -> Found | Abstention | None:
     if bind_path and len(nodes) > 1 and on_cpu(case.log, case.context, case.device):
         ranks = [cpu_list(rank) for rank in case.context.text(bind_path).split("|")]
         wide = [rank for rank in ranks if sum(1 for cores in nodes.values() if set(cores) & set(rank)) > 1]
-        if wide and shape_of(case.load) is not None:
+        bothers = bind_path != "host.affinity" or remote is not None or complains_of(case.context, "throughput")
+        if wide and bothers and shape_of(case.load) is not None:
             return _sockets(case, nodes, case.context.quote(bind_path), remote)
     if remote is not None and remote[0] >= 0.2:
         return _sockets(case, nodes, remote[1], remote)
@@ -199,8 +205,8 @@ def _numa_nodes(case: Case) -> dict[int, tuple[int, ...]]:
         cores = node.get("cpus") if isinstance(node, dict) else node
         nodes[index] = cpu_list(str(cores))
     text = "\n".join([case.context.text("host.topology"), *map(str, case.context.items("host.probes"))])
-    for found in re.finditer(r"(?i)node ?(\d+)(?: CPU\(s\))?(?: cpus)?: *([\d,\- ]+)", text):
-        if cores := cpu_list(found[2].strip().replace(" ", ",") if "," not in found[2] and "-" not in found[2] else found[2]):
+    for found in re.finditer(r"(?i)node ?(\d+)(?: ?CPU\(s\)| ?cpus)?[:= ]+(\d[\d,\-]*)", text):
+        if cores := cpu_list(found[2].strip(",")):
             nodes.setdefault(int(found[1]), cores)
     return {node: cores for node, cores in nodes.items() if cores}
 
@@ -254,12 +260,17 @@ def _throttling(case: Case) -> tuple[str, str, list[Quote], bool] | None:
         return f"`{hit.match[0]}`", f"`{hit.match[0]}`", [hit.quote()], "Power" in hit.match[0]
     for index in range(len(case.context.items("host.gpus"))):
         path = f"host.gpus.{index}"
-        now, top = case.context.number(f"{path}.sm_clock_mhz"), case.context.number(f"{path}.max_sm_clock_mhz")
+        numbers = {name: value for name in case.context.members(path) if "clock" in name and (value := case.context.number(f"{path}.{name}"))}
+        top = max((value for name, value in numbers.items() if "max" in name), default=None)
+        now = next((value for name, value in numbers.items() if "max" not in name), None)
+        reason = next((case.context.text(f"{path}.{name}") for name in case.context.members(path) if re.search(r"throttl|slowdown", name)), "")
+        if reason and not re.fullmatch(r"(?i)none|no|false|0|idle|not active", reason):
+            return f"GPU {index} reports `{reason[:60]}`", f"GPU {index} 报告 `{reason[:60]}`", [case.context.quote(path, reason)], "ower" in reason
         if now and top and now < 0.75 * top and (case.context.number(f"{path}.util_percent") or 0) >= 80:
             heat = case.context.number(f"{path}.temperature_c")
             at = f" at {heat:g} °C" if heat else ""
             return f"GPU {index} runs at {now:g} of {top:g} MHz{at}", f"GPU {index} 频率 {now:g}/{top:g} MHz{at}", [case.context.quote(path, f"sm_clock_mhz {now:g}, max {top:g}")], False
-    clocks = [(scrape, value) for scrape in scrapes_of(case.context) if (value := scrape.highest("DCGM_FI_DEV_SM_CLOCK", "sm_clock_mhz", "gpu_sm_clock_mhz")) is not None]
+    clocks = [(scrape, value) for scrape in scrapes_of(case.context) if (value := scrape.highest(*(name for name in scrape.families if _CLOCK.search(name)))) is not None]
     use = gpu_use(case.context)
     if len(clocks) >= 3 and clocks[-1][1] < 0.8 * clocks[0][1] and (use is None or use.value >= 0.8):
         first, last = clocks[0], clocks[-1]

@@ -23,16 +23,19 @@ BEAMS: Final = sight("use_beam_search=True", "BeamSearchParams(beam_width=", pat
 _SMALL_BUDGET: Final = 2048
 _GOOD_BUDGET: Final = 8192
 _LONG_SHARE: Final = 0.5
+_TOTAL_RISES: Final = Words("the same benchmark before and after: total tokens/s rises", "同一基准测试前后对比：总 tokens/s 上升")
 
 
 def small_budget(case: Case) -> Found | None:
     budget, prompt, shape = _budget(case), _prompt_tokens(case), shape_of(case.load)
-    if budget is None or budget.value > _SMALL_BUDGET or prompt is None or shape is None:
+    if budget is None or budget.value > _SMALL_BUDGET or shape is None:
         return None
+    chosen = case.launch.flags.get("max_num_batched_tokens") is not None
+    if prompt is None:
+        return _budget_holds_back(case, budget, shape) if chosen else None
     steps = prompt[0] / budget.value
     if steps < 2:
         return None
-    chosen = case.launch.flags.get("max_num_batched_tokens") is not None
     pressed = shape.waiting_share >= 0.5 or shape.running >= 16
     crowded = bool(shape.running * 2 >= budget.value)
     confidence = 0.75 if chosen and pressed else 0.65 if crowded or (chosen and steps >= 4) else 0.45
@@ -43,10 +46,39 @@ def small_budget(case: Case) -> Found | None:
             f"每一步最多计算 {budget.value} 个 token，{prompt[0]:,.0f} token 的提示词要分 {steps:.1f} 步，并与 {shape.running:g} 个运行中的序列共享{_waiting(shape)[1]}。步子太小，设备算力没有用满。",
         ),
         evidence=[budget.quote, prompt[1], shape.middle.quote],
-        fixes=[Fix(Words(f"let a step compute more tokens: {budget.value} -> {_GOOD_BUDGET} (for throughput; inter-token time grows a little)", f"让每一步计算更多 token：{budget.value} -> {_GOOD_BUDGET}（提高吞吐；token 间隔会略增）"), f"--max-num-batched-tokens {_GOOD_BUDGET}")],
-        verify=Words("the same benchmark before and after: total tokens/s rises", "同一基准测试前后对比：总 tokens/s 上升"),
+        fixes=[_larger_budget(budget.value)],
+        verify=_TOTAL_RISES,
         confidence=confidence,
         weight="degraded",
+    )
+
+
+def _budget_holds_back(case: Case, budget: Fact[int], shape: LoadShape) -> Found | None:
+    """Requests wait although neither the cap on sequences nor the cache is used up: the tokens of a step are."""
+    cap = case.launch.number("max_num_seqs") or 128.0
+    if shape.waiting_share < 0.5 or shape.usage is None or shape.usage >= 0.7 or shape.running >= 0.9 * cap or not shape.prompt_rate:
+        return None
+    return Found(
+        cause=Words(
+            f"Requests wait ({shape.waiting:g}) although only {shape.running:g} of {cap:g} sequences run and the KV cache is {shape.usage:.0%} full: a step computes at most {budget.value} tokens,"
+            f" and prompts arrive at {shape.prompt_rate:,.0f} tokens/s, so they queue for their share of steps.",
+            f"有 {shape.waiting:g} 个请求在等待，但 {cap:g} 个序列的上限只用了 {shape.running:g}，KV 缓存只用了 {shape.usage:.0%}：每一步最多计算 {budget.value} 个 token，而提示词以每秒 {shape.prompt_rate:,.0f} token 到达，只能排队等步内份额。",
+        ),
+        evidence=[budget.quote, shape.middle.quote],
+        fixes=[_larger_budget(budget.value)],
+        verify=_TOTAL_RISES,
+        confidence=0.7,
+        weight="degraded",
+    )
+
+
+def _larger_budget(now: int) -> Fix:
+    return Fix(
+        Words(
+            f"let a step compute more tokens: {now} -> {_GOOD_BUDGET} (for throughput; inter-token time grows a little)",
+            f"让每一步计算更多 token：{now} -> {_GOOD_BUDGET}（提高吞吐；token 间隔会略增）",
+        ),
+        f"--max-num-batched-tokens {_GOOD_BUDGET}",
     )
 
 
@@ -88,9 +120,9 @@ def answers_to_the_limit(case: Case) -> Found | None:
     if counted is None:
         return None
     cut, all_, tokens, quote = counted
-    if all_ < 10 or cut / all_ < 0.6:
-        return None
     long = tokens is not None and tokens >= 512
+    if all_ < (5 if long else 10) or cut / all_ < 0.6:
+        return None
     confidence = 0.75 if long and cut / all_ >= 0.8 else 0.6 if complains_of(case.context, "throughput") else 0.4
     mean = f", {tokens:,.0f} tokens on average" if tokens else ""
     mean_zh = f"，平均 {tokens:,.0f} 个 token" if tokens else ""

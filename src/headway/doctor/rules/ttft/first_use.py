@@ -38,7 +38,7 @@ GRAMMAR: Final = sight(
     pattern=r"Compiling FSM index|Compiling regex to FSM|[Gg]rammar compilation took (?P<took>[\d.]+)|[Cc]ompiled grammar in (?P<in>[\d.]+)|[Cc]ompiling grammar",
 )
 WOKE: Final = sight("seconds to wake up tags", "seconds to fall asleep", pattern=r"It took (?P<seconds>[\d.]+) seconds to (?:wake up tags (?P<tags>.+?)\.?$|fall asleep)")
-SLEEPS: Final = sight("is_sleeping", pattern=r"[\"']?is_sleeping[\"']?\s*[:=]\s*[Tt]rue")
+SLEEPS: Final = sight("is_sleeping", "POST /sleep", pattern=r"[\"']?is_sleeping[\"']?\s*[:=]\s*[Tt]rue|POST /sleep")
 MAPPED: Final = sight("mmap = true", "mmap: true", "llama_model_loader: mmap", "CPU_Mapped model buffer size")
 
 _TIMES: Final = 5.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -26,10 +27,11 @@ _SHARE: Final = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """`columns`: what tables call it, in seconds. `hidden`: its time in a row without such a column, None = unknown."""
+    """`column`: what tables call it, ending in `_s` or `_ms`. `hidden`: its time in a row without such a column, None =
+    unknown. `stated`: seconds, quote and a remark where the log says them."""
 
     id: str
-    columns: tuple[str, ...]
+    column: re.Pattern[str]
     title: Words
     what: Words
     because: Words
@@ -62,7 +64,7 @@ def _transfer_stated(case: Case) -> tuple[float, Quote, str] | None:
 PHASES: Final = (
     Phase(
         "F8",
-        ("tokenize_s", "tokenise_s", "tokenization_s", "tok_s_time", "encode_s", "render_s", "pre_queue_s", "preprocess_text_s"),
+        re.compile(r"(?i)(?:token(?:i[sz]|i[sz]ation|izer)|encode|render|template|pre_?queue|preprocess_text)\w*_m?s$"),
         Words("Tokenising a huge prompt", "对超长提示词分词"),
         Words("text is turned into tokens on the host before the request is queued", "请求入队之前在主机上把文本转成 token"),
         Words("It grows with the characters of the prompt and is done by one core of the API process.", "它随提示词字符数增长，由 API 进程的一个核完成。"),
@@ -75,7 +77,7 @@ PHASES: Final = (
     ),
     Phase(
         "F10",
-        ("kv_transfer_s", "transfer_s", "kv_xfer_s", "xfer_s", "kv_load_s"),
+        re.compile(r"(?i)(?:kv|xfer|transfer|migrat)\w*_m?s$"),
         Words("The KV cache is transferred slowly between nodes", "KV 缓存在节点间传输慢"),
         Words("the KV cache travels from the prefill node to the decode node", "KV 缓存从预填充节点传到解码节点"),
         Words("The transport, not the computation, sets the first token.", "决定首 token 的是传输而不是计算。"),
@@ -89,7 +91,7 @@ PHASES: Final = (
     ),
     Phase(
         "F11",
-        ("image_s", "image_fetch_s", "fetch_s", "mm_s", "mm_fetch_s", "mm_preprocess_s", "media_s", "decode_image_s"),
+        re.compile(r"(?i)(?:image|img|mm|media|vision|fetch|video|audio)\w*_m?s$"),
         Words("Images are fetched and decoded first", "先要下载并解码图片"),
         Words("images are downloaded and decoded before the prefill", "预填充之前要下载并解码图片"),
         Words("The model waits for the network and one host core.", "模型在等网络和主机的一个核。"),
@@ -121,7 +123,7 @@ def _judge(phase: Phase) -> Callable[[Case], Found | None]:
 
 
 def _measured(phase: Phase, rows: Sequence[RequestRow]) -> tuple[float, float | None, list[Quote]] | None:
-    timed = [(value, row) for row in rows if (value := row.seconds(*phase.columns)) is not None]
+    timed = [(value, row) for row in rows if (value := _seconds(phase, row)) is not None]
     if not timed:
         timed = [(value, row) for row in rows if (value := phase.hidden(row)) is not None]
     slow = [(value, row) for value, row in timed if value >= 0.3 and value >= _SHARE * _whole(row)]
@@ -130,6 +132,11 @@ def _measured(phase: Phase, rows: Sequence[RequestRow]) -> tuple[float, float | 
     seconds = median(value for value, _ in slow)
     totals = [total for _, row in slow if (total := _whole(row)) > 0]
     return seconds, median(totals) if totals else None, [row.quote for _, row in slow[:2]]
+
+
+def _seconds(phase: Phase, row: RequestRow) -> float | None:
+    names = [name for name in row.cells if phase.column.search(name)]
+    return row.seconds(*(re.sub(r"_m?s$", "_s", name) for name in names)) if names else None
 
 
 def _whole(row: RequestRow) -> float:

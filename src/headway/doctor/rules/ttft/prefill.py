@@ -8,6 +8,7 @@ from statistics import correlation, linear_regression, median
 from typing import Final
 
 from headway.doctor.case import Case
+from headway.doctor.facts.complaint import complains_of
 from headway.doctor.facts.first_token import first_token_of, total_of
 from headway.doctor.facts.load import shape_of
 from headway.doctor.facts.metrics import span_of
@@ -36,7 +37,7 @@ def _by_rows(case: Case) -> Found | None:
         return None
     lengths = [row.number(*PROMPT_TOKENS) or 0.0 for row in rows]
     varied = max(lengths) >= 3 * min(lengths)
-    if varied and correlation(lengths, totals) < _STRAIGHT:
+    if correlation(lengths, totals) < _STRAIGHT if varied else not _alone_and_even(case, rows):
         return None
     rate = _tokens_per_second(rows, lengths, totals, varied)
     if rate is None:
@@ -45,6 +46,13 @@ def _by_rows(case: Case) -> Found | None:
     straight = f"grows in proportion to the prompt ({min(lengths):,.0f} to {max(lengths):,.0f} tokens)" if varied else f"is the prefill of {median(lengths):,.0f} tokens"
     straight_zh = f"与提示词长度成正比（{min(lengths):,.0f} 到 {max(lengths):,.0f} token）" if varied else f"就是 {median(lengths):,.0f} 个 token 的预填充"
     return _found(case, rate, f"The first token {straight}, up to {total_of(slow) or 0:.1f} s", f"首 token 时间{straight_zh}，最长 {total_of(slow) or 0:.1f} 秒", queue, [rows[0].quote, slow.quote], 0.92 if varied else 0.75)
+
+
+def _alone_and_even(case: Case, rows: Sequence[RequestRow]) -> bool:
+    """With one prompt length only: nobody else computes, and each token costs about the same in every row."""
+    shape = shape_of(case.load)
+    costs = [prefill / (row.number(*PROMPT_TOKENS) or 1.0) for row in rows if (prefill := row.seconds(*PREFILL))]
+    return (shape is None or shape.running <= 8) and bool(costs) and max(costs) < 2 * min(costs)
 
 
 def _tokens_per_second(rows: Sequence[RequestRow], lengths: Sequence[float], totals: Sequence[float], varied: bool) -> float | None:
@@ -67,11 +75,10 @@ def _by_histograms(case: Case) -> Found | None:
     prompt = span.mean("request_prompt_tokens")
     if seen.prefill < 0.6 * seen.total or prompt is None or prompt < 512 or seen.count < 3:
         return None
-    shape = shape_of(case.load)
-    alone = shape is None or shape.running <= 4
+    bothers = complains_of(case.context, "first token") or seen.total >= 5
     return _found(
         case, prompt / seen.prefill, f"The first token takes {seen.total:.2f} s on average, of which {seen.prefill:.2f} s is the prefill of {prompt:,.0f} prompt tokens",
-        f"首 token 平均 {seen.total:.2f} 秒，其中 {seen.prefill:.2f} 秒是 {prompt:,.0f} 个提示 token 的预填充", seen.queue or 0.0, list(seen.quotes), 0.75 if alone else 0.65,
+        f"首 token 平均 {seen.total:.2f} 秒，其中 {seen.prefill:.2f} 秒是 {prompt:,.0f} 个提示 token 的预填充", seen.queue or 0.0, list(seen.quotes), 0.75 if bothers else 0.5,
     )  # fmt: skip
 
 

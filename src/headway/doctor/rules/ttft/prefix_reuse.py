@@ -66,7 +66,8 @@ def prefix_never_hits(case: Case) -> Found | Abstention | None:
     index, other, overlap = pair
     block = _block_size(case)
     if overlap.kind == "nothing" or overlap.prefix_tokens >= max(4 * block, overlap.shorter // 8) or overlap.alike < _ALIKE:
-        return _short_prompts(case, overlap, block, index, hits) if overlap.kind == "nothing" else _thrash(case, overlap, shape)
+        short = _short_prompts(case, overlap, block, index, hits) if overlap.kind == "nothing" else None
+        return short or _thrash(case, overlap, shape)
     return _differs(case, shape, index, other, overlap, block)
 
 

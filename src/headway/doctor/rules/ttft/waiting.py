@@ -47,10 +47,18 @@ def queueing(case: Case) -> Found | None:
         verify=Words(
             "at the planned request rate: vllm:request_queue_time_seconds stays below 0.1 s on average and `Waiting` near 0", "在计划的请求速率下：vllm:request_queue_time_seconds 平均低于 0.1 秒，`Waiting` 接近 0"
         ),
-        confidence=0.92 if seen.rows and share >= 0.75 else 0.85 if share >= 0.75 and seen.count >= 10 else 0.7,
+        confidence=_confidence(seen, share, shape),
         weight="degraded",
         explains=("T1", "T2", "T11") if seen.rows and (full or cap is None) else ("T11",),
     )
+
+
+def _confidence(seen: FirstToken, share: float, shape: LoadShape | None) -> float:
+    if seen.rows:
+        return 0.92 if share >= 0.75 else 0.7
+    if shape is None or not shape.waiting_share:  # an old queue in a counter that runs since the start
+        return 0.45
+    return 0.85 if share >= 0.75 and seen.count >= 10 else 0.7
 
 
 def _capacity_fixes(case: Case, seen: FirstToken, shape: LoadShape | None, cap: float | None) -> list[Fix]:
@@ -164,6 +172,8 @@ def _long_blocker(rows: Sequence[RequestRow]) -> tuple[RequestRow, list[RequestR
         return None
     late = [row for row in short if _waited(row, takes, length)]
     fast = [row for row in short if row not in late]
+    if not fast:  # nobody in time to compare with: the wait has to be of the long prompt's size
+        late = [row for row in late if (total_of(row) or 0.0) >= 0.1 * takes]
     usual = median(total_of(row) or 0.0 for row in fast) if fast else 0.0
     late = [row for row in late if (total_of(row) or 0.0) >= _LATE * max(usual, 0.02)]
     if not late or (not fast and len(late) * 4 > 3 * len(sized) and _rises_beyond(late, takes)):
@@ -175,7 +185,7 @@ def _waited(row: RequestRow, takes: float, length: float) -> bool:
     """Late by about as long as the long prompt computes, and not because of its own prompt."""
     total, tokens = total_of(row) or 0.0, row.number(*PROMPT_TOKENS) or 0.0
     own = takes * tokens / length
-    return 0.1 * takes <= total - own <= 1.5 * takes + 1.0 and total - own >= 0.5
+    return 0.5 <= total - own <= 1.5 * takes + 1.0
 
 
 def _rises_beyond(late: Sequence[RequestRow], takes: float) -> bool:
