@@ -54,6 +54,8 @@ docs: $(STAMP)
 	$(BIN)/python -m headway.telemetry.metrics_doc > docs/metrics.md
 	$(BIN)/python -m headway.router.metrics.page > docs/router-metrics.md
 	$(BIN)/python -m headway.cli.flag_docs > docs/flags.md
+	$(BIN)/python -m headway.doctor.guide en > docs/doctor-guide.md
+	$(BIN)/python -m headway.doctor.guide zh > docs/doctor-guide.zh.md
 	$(BIN)/python -m headway.telemetry.dashboard > examples/grafana/headway.json
 
 # New versions of everything: a fresh environment, resolved from pyproject.toml, written to requirements.lock.

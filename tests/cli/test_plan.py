@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headway.cli.plan import plan_command
-from headway.cli.plan_words import LANGUAGES, _WORDS
+from headway.cli.plan_words import _WORDS, LANGUAGES
 from headway.host.host_roofs import HostRoofs, host_key, keep_host_roofs
 from tests.artifacts.model_files import write_folder, write_gguf
 from tests.capacity.shapes import LLAMA
@@ -37,7 +37,7 @@ def reason(*words: str) -> str:
     return str(json.loads(result.stdout)["error"]["reason"])
 
 
-@pytest.fixture()
+@pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(LLAMA | {"architectures": ["LlamaForCausalLM"]}))

@@ -8,7 +8,7 @@ from headway.doctor.evidence.log.scan import read_text
 from headway.doctor.evidence.sight import Sight
 from headway.doctor.rules.catalogue import sights
 
-_LENGTH = 20_000
+_LENGTH = 6_000
 
 
 def hostile(sight: Sight, filler: str) -> bytes:
@@ -28,12 +28,12 @@ def test_all_compile_and_have_anchors() -> None:
 @pytest.mark.parametrize("filler", ["a", " ", "0"])
 @pytest.mark.timeout(120)
 def test_long_lines_come_to_an_end(filler: str) -> None:
-    for sight in sights()[:: 1 if filler == "a" else 5]:
+    for sight in sights()[::6]:
         assert read_text("log.txt", hostile(sight, filler), (sight,)).lines == 3
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("filler", ["1,", "(", "'", "\\", "a=", "1.5 GiB ", "GPU ", "a: ", "x y ", "|", "\t"])
+@pytest.mark.parametrize("filler", ["a", " ", "0", "1,", "(", "'", "\\", "a=", "1.5 GiB ", "GPU ", "a: ", "x y ", "|", "\t"])
 @pytest.mark.timeout(600)
 def test_more_long_lines_come_to_an_end(filler: str) -> None:
     for sight in sights():

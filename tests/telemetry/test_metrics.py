@@ -167,3 +167,13 @@ def test_every_family_has_a_type_and_a_help_line_exactly_once(metrics: EngineMet
 
 def test_the_documentation_is_current() -> None:
     assert DOC.read_text(encoding="utf-8") == metrics_markdown(), "run `make docs`"
+
+
+def test_memory_is_told_by_part_and_what_is_unknown_is_left_out() -> None:
+    metrics = EngineMetrics("m", max_model_len=10)
+    assert b"headway:memory_bytes{" not in metrics.render()
+    metrics.set_memory({"weights": 100, "kv_cache": 50, "activations": None})
+    text = metrics.render().decode()
+    assert 'headway:memory_bytes{model_name="m",part="weights"} 100.0' in text
+    assert 'headway:memory_bytes{model_name="m",part="kv_cache"} 50.0' in text
+    assert 'part="activations"' not in text

@@ -15,7 +15,7 @@ from headway.capacity.config_fields import ConfigFields
 from headway.capacity.feed_forward_size import feed_forward_size
 from headway.capacity.layer_kinds import LayerKind, layer_kinds, window_size
 from headway.capacity.model_shape import KvLayers, ModelShape
-from headway.capacity.state_size import StateSize, state_size
+from headway.capacity.state_size import state_size
 
 _LAYERS: Final = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 _HIDDEN: Final = ("hidden_size", "n_embd", "d_model", "dim")

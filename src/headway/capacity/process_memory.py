@@ -13,6 +13,7 @@ SERVER_BYTES: Final = 316 * _MIB  # Python, torch, oneDNN, the HTTP application
 WORKER_BYTES: Final = 278 * _MIB  # the same of the model runtime
 ENTRY_BYTES: Final = 400  # of a tokenizer, per entry of its vocabulary
 HUGE_PAGE: Final = 2 * _MIB
+_PAGE: Final = 4096
 _HUGE_FROM: Final = 4 * _MIB  # arrays from which on numpy asks for huge pages
 
 
@@ -24,10 +25,13 @@ def process_bytes(vocabulary: int, *, runtime: bool = False) -> int:
 def touched_cache_bytes(cache_bytes: int, layers: int, kv_heads: int, block_bytes: int) -> int:
     """Committed of a cache that nothing was written to but its null block, which is in each head's part of each layer.
 
-    `block_bytes` is one block of one head, keys or values. Large arrays are committed by huge pages; the beginning of an array
-    is not aligned to one.
+    `block_bytes` is one block of one head, keys or values. Large arrays are committed by huge pages, of which an array that begins
+    anywhere holds one less than its size suggests; the first head's part lies before the first of them.
     """
     if layers == 0:
         return 0
-    page = HUGE_PAGE if cache_bytes // layers >= _HUGE_FROM else 4096
-    return min(cache_bytes, layers * (2 * kv_heads - 1) * max(page, block_bytes) + layers * block_bytes)
+    array, parts = cache_bytes / layers, 2 * kv_heads
+    if array < _HUGE_FROM:
+        return min(cache_bytes, layers * parts * max(_PAGE, block_bytes))
+    pages = min(parts - 1, max(0.0, array / HUGE_PAGE - 1))
+    return min(cache_bytes, int(layers * (pages * max(HUGE_PAGE, block_bytes) + max(_PAGE, block_bytes))))

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from headway.cli.doctor_answer import Form, answer, form_options
+from headway.cli.reading_bar import reading_bar
 
 
 @click.command("log")
@@ -15,8 +16,10 @@ from headway.cli.doctor_answer import Form, answer, form_options
 @click.option("--context", type=click.Path(path_type=Path), help="What else is known: a YAML file, as `headway doctor collect` writes it.")
 @form_options
 def log_command(files: tuple[Path, ...], context: Path | None, form: Form) -> None:
-    """Read the log FILES (vLLM, Headway, llama.cpp, SGLang, TensorRT-LLM, torch, NCCL, Ray; also .gz) and say what went
-    wrong first. Needs no network and no GPU, and changes nothing."""
+    """Read the log FILES (vLLM, Headway, llama.cpp, SGLang, TensorRT-LLM, torch, NCCL, Ray; also packed; - is standard
+    input) and say what went wrong first. Needs no network and no GPU, and changes nothing."""
     from headway.doctor.examine import examine
 
-    sys.exit(answer(examine(files, context), form))
+    with reading_bar(files) as progress:
+        examined = examine(files, context, progress)
+    sys.exit(answer(examined, form))

@@ -15,6 +15,7 @@ from headway.errors import HeadwayError, NotBuiltError
 # Reasons for which the command line has to change.
 _WRONG_USE = frozenset(
     {"invalid_config", "not_built", "unknown_flag", "flag_refused", "unknown_variable", "unknown_plugin", "models_file_invalid"}
+    | {"log_unreadable", "context_unreadable"}
 )
 
 

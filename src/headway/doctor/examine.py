@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +22,10 @@ class Examined:
     report: Report
 
 
-def examine(logs: Sequence[Path], context: Path | None = None) -> Examined:
-    """Files as they are. Raises DoctorError when one cannot be read."""
+def examine(logs: Sequence[Path], context: Path | None = None, progress: Callable[[int], None] | None = None) -> Examined:
+    """Files as they are; `progress` is told of bytes that were read. Raises DoctorError when one cannot be read."""
     known = read_context(context) if context is not None else Context()
-    return _judged(Case(read_logs(logs, sights()), known))
+    return _judged(Case(read_logs(logs, sights(), progress), known))
 
 
 def examine_live(context: Context, transcript: Transcript) -> Examined:

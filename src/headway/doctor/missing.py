@@ -6,10 +6,11 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
+from headway.doctor.facts.launch import VERSION
 from headway.doctor.facts.startup import STAGES
 from headway.doctor.words import Words
 
-_TEXT_CHARS: Final = 120
+_TEXT_CHARS: Final = 72
 # the phase that begins with each line of the healthy chain
 _PHASES: Final = {
     "platform": Words("reading the configuration of the model", "读取模型配置"),
@@ -66,10 +67,11 @@ def _umbrella(case: Case) -> Words | None:
 
 def _unfinished_start(case: Case) -> Words | None:
     """The chain of a start that neither came to its end nor failed."""
-    startup = case.startup
-    if startup.ready or startup.hit is None:
+    if case.startup.ready or case.startup.hit is None or case.load:
         return None
     stage, hit = latest_stage(case)
+    if stage == "engine ready" and not case.log.sees(VERSION):
+        return None  # a program with the engine inside, and no server to wait for
     phase = _PHASES[stage]
     pid = hit.line.process.rpartition("pid=")[2] if "pid=" in hit.line.process else ""
     probe = f"`py-spy dump --pid {pid}`" if pid.isdigit() else "`py-spy dump --pid PID`"

@@ -15,8 +15,11 @@ def verdict_of(case: Case, title: Words | None, found: Found | None, abstained: 
         if not found.fixes:
             return title
         first = found.fixes[0]
-        command = f": {first.command}" if first.command else ""
-        return Words(f"{title.en}. First step: {first.text.en}{command}", f"{title.zh}。第一步：{first.text.zh}{command}")
+        command = f"`{first.command}`" if first.command and "\n" not in first.command else ""
+        return Words(
+            f"{title.en}. First step: {first.text.en}" + (f": {command}" if command else ""),
+            f"{title.zh}。第一步：{first.text.zh}" + (f"：{command}" if command else ""),
+        )
     if abstained:
         return Words(f"The cause cannot be told from this: {abstained[0].en}.", f"现有材料无法判定原因：{abstained[0].zh}。")
     return _healthy(case)

@@ -25,9 +25,12 @@ class _Mount:
     point: str
 
 
-def cgroup_folders(controller: str, root: Path = Path("/")) -> list[CgroupFolder]:
-    """Folders of `controller` ("cpu", "memory"), own group first; a limit of any of them holds. Empty without cgroups."""
-    groups = _own_groups(root)
+def cgroup_folders(controller: str, root: Path = Path("/"), process: str = "self") -> list[CgroupFolder]:
+    """Folders of `controller` ("cpu", "memory"), own group first; a limit of any of them holds. Empty without cgroups.
+
+    `process`: a process id of this machine, or "self".
+    """
+    groups = _groups(root / "proc" / process / "cgroup")
     found: list[CgroupFolder] = []
     for mount in _mounts(root):
         name = controller if mount.version == 1 else ""
@@ -50,10 +53,10 @@ def _chain(top: Path, visible_root: str, group: str) -> list[Path]:
     return [folder for folder in folders if folder.is_dir()] or [top]
 
 
-def _own_groups(root: Path) -> dict[str, str]:
-    """Controller -> path of the group this process is in; "" for version 2."""
+def _groups(path: Path) -> dict[str, str]:
+    """Controller -> path of the group that the process is in; "" for version 2."""
     groups: dict[str, str] = {}
-    for line in _lines(root / "proc/self/cgroup"):
+    for line in _lines(path):
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if not number.isdecimal() or not path.startswith("/"):

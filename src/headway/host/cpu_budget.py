@@ -25,15 +25,15 @@ class CpuBudget:
 
 
 def cpu_budget(
-    root: Path = Path("/"), *, allowed: int | None = None, environment: Mapping[str, str] = os.environ
+    root: Path = Path("/"), *, allowed: int | None = None, environment: Mapping[str, str] = os.environ, process: str = "self"
 ) -> CpuBudget:
     """floor(min(allowed, quota)), at least 1; OMP_NUM_THREADS, when set to a number, is what its user wants instead.
 
-    `allowed` defaults to the affinity of this process.
+    `allowed` defaults to the affinity of this process. `process`: whose cgroups count, a process id or "self".
     """
     if allowed is None:
         allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quotas = [quota for folder in cgroup_folders("cpu", root) if (quota := _quota(folder)) is not None]
+    quotas = [quota for folder in cgroup_folders("cpu", root, process) if (quota := _quota(folder)) is not None]
     quota = min(quotas, default=None)
     threads = max(1, math.floor(allowed if quota is None else min(allowed, quota)))
     asked = environment.get("OMP_NUM_THREADS", "")

@@ -22,12 +22,12 @@ class MemoryBudget:
     limited_by: str
 
 
-def memory_budget(root: Path = Path("/")) -> MemoryBudget:
-    """Read /proc/meminfo and every cgroup above this process. Page cache that can be dropped counts as available."""
+def memory_budget(root: Path = Path("/"), process: str = "self") -> MemoryBudget:
+    """Read /proc/meminfo and every cgroup above this process (or another, by its id). Page cache that can be dropped counts as available."""
     machine = _meminfo(root)
     total = machine.get("MemTotal", 0)
     limit, available, limited_by = total, machine.get("MemAvailable", machine.get("MemFree", total)), "the machine"
-    for folder in cgroup_folders("memory", root):
+    for folder in cgroup_folders("memory", root, process):
         group_limit = _limit(folder)
         if group_limit is None:
             continue

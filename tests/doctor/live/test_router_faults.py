@@ -54,7 +54,7 @@ def test_answers_later_than_the_signal_waits(tmp_path: Path) -> None:
 def test_a_runtime_that_was_killed(tmp_path: Path) -> None:
     with (
         worker_process(tmp_path, str(package(tmp_path / "model"))) as worker,
-        started_router(tmp_path / "router", document({"endpoint": worker.url, "model": "model"}, {})) as router,
+        started_router(tmp_path / "router", document({"endpoint": worker.url, "served_name": "model"}, {})) as router,
     ):
         worker.until_status("ready")
         router.until(lambda: not router.preview("hello").json()["signal_errors"])

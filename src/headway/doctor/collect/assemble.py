@@ -35,7 +35,7 @@ def context_of_process(server: ServerProcess) -> dict[str, Any]:
     env = process_environment(server.pid)
     interpreter = Path(server.argv[0])
     return joined(
-        context_of_machine(env, interpreter if interpreter.is_absolute() and interpreter.name.startswith("python") else None),
+        context_of_machine(env, server.pid, interpreter if interpreter.is_absolute() and interpreter.name.startswith("python") else None),
         {"command": server.command},
         _model(server.command),
     )
@@ -49,9 +49,10 @@ def context_of_launch(text_or_file: str, host: bool = True) -> dict[str, Any]:
     return joined(around, part, _model(str(part["command"])))
 
 
-def context_of_machine(env: Mapping[str, str] | None = None, interpreter: Path | None = None) -> dict[str, Any]:
+def context_of_machine(env: Mapping[str, str] | None = None, pid: int | None = None, interpreter: Path | None = None) -> dict[str, Any]:
+    """`pid`, `env`, `interpreter`: those of a process that is meant instead of this one."""
     env = dict(os.environ) if env is None else dict(env)
-    part: dict[str, Any] = {"versions": versions_part(interpreter), "env": environment_part(env), "host": host_part()}
+    part: dict[str, Any] = {"versions": versions_part(interpreter), "env": environment_part(env), "host": host_part(pid=pid)}
     if found := remarks(env):
         part["env_remarks"] = found
     return part

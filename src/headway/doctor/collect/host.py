@@ -23,9 +23,12 @@ _FLAT: Final = frozenset({"proc", "sysfs", "devpts", "cgroup", "cgroup2", "mqueu
 _PROCESSES_AT_MOST: Final = 12
 
 
-def host_part(root: Path = Path("/")) -> dict[str, Any]:
-    """The `host` of a context. `root` is the file system to read /proc and /sys from."""
-    memory, cpus = memory_budget(root), cpu_budget(root)
+def host_part(root: Path = Path("/"), pid: int | None = None) -> dict[str, Any]:
+    """The `host` of a context. `root` is the file system to read /proc and /sys from; `pid`: the process whose limits
+    count instead of this one's."""
+    process = "self" if pid is None else str(pid)
+    cpus = cpu_budget(root, process=process, environment={}, allowed=_affinity(pid))
+    memory = memory_budget(root, process)
     isa = instruction_set(root)
     swap = psutil.swap_memory()
     part: dict[str, Any] = {
@@ -39,7 +42,7 @@ def host_part(root: Path = Path("/")) -> dict[str, Any]:
         "cpu_model": isa.model,
         "cpu_flags": " ".join(sorted(isa.flags)),
         "in_container": _in_container(root),
-        "cgroup": _cgroup(root),
+        "cgroup": _cgroup(root, process),
         "shm_mib": _shm_mib(root),
         "load_average": round(os.getloadavg()[0], 2),
         "kernel_cmdline": read_word(root / "proc/cmdline") or "",
@@ -57,18 +60,25 @@ def _in_container(root: Path) -> bool:
     return (root / ".dockerenv").exists() or (root / "run/.containerenv").exists() or any(word in groups for word in ("docker", "kubepods", "containerd"))
 
 
-def _cgroup(root: Path) -> dict[str, Any]:
+def _affinity(pid: int | None) -> int | None:
+    try:
+        return None if pid is None else len(psutil.Process(pid).cpu_affinity() or ())
+    except (psutil.Error, AttributeError):
+        return None
+
+
+def _cgroup(root: Path, process: str) -> dict[str, Any]:
     """Limits of all groups above this process, and the counters of its own: both versions."""
     part: dict[str, Any] = {}
-    memory = memory_budget(root)
+    memory = memory_budget(root, process)
     if memory.limited_by != "the machine":
         part["memory_max_gib"] = round(memory.limit / _GIB, 3)
-    quota = cpu_budget(root, environment={}).quota
+    quota = cpu_budget(root, environment={}, process=process).quota
     if quota is not None:
         part["cpu_max"] = f"{round(quota * 100_000)} 100000"
-    for folder in cgroup_folders("cpu", root)[:1]:
+    for folder in cgroup_folders("cpu", root, process)[:1]:
         part |= {name: value for name, value in _counters(folder.path / "cpu.stat").items() if name in ("nr_periods", "nr_throttled")}
-    for folder in cgroup_folders("memory", root)[:1]:
+    for folder in cgroup_folders("memory", root, process)[:1]:
         events = _counters(folder.path / ("memory.events" if folder.version == 2 else "memory.oom_control"))
         if "oom_kill" in events:
             part["oom_kill"] = events["oom_kill"]

@@ -22,17 +22,21 @@ UMBRELLA: Final = sight(
     "ActorDiedError",
     "Failed core proc",
     "Engine process failed to start",
+    "Engine loop has died",
+    "please check the stack trace above for the root cause",
     "leaked semaphore",
     "leaked shared_memory",
 )
+# how a process ends because somebody or something else wanted it
+_STOPPED: Final = ("KeyboardInterrupt", "SystemExit", "CancelledError")
 FAILED_PROCESSES: Final = sight("Failed core proc", pattern=r"Failed core proc\(s\): (?P<codes>\{[^}]*\})")
 SIGHTS: Final = (EXCEPTION, UMBRELLA, FAILED_PROCESSES)
 
 
 @dataclass(frozen=True, slots=True)
 class Exceptions:
-    """`first`: the first exceptions in time that are no umbrellas, one per process. `umbrellas`: lines that only point
-    elsewhere. `codes`: process name -> exit code of `Failed core proc(s)`; a negative code is a signal."""
+    """`first`: the first exceptions in time that are no umbrellas, one per process: of a chain of exceptions ("direct
+    cause", "during handling") that is the cause. `umbrellas`: lines that only point elsewhere. `codes`: process name -> exit code of `Failed core proc(s)`; a negative code is a signal."""
 
     first: tuple[Hit, ...]
     umbrellas: tuple[Hit, ...]
@@ -44,7 +48,7 @@ def exceptions_of(log: Log) -> Exceptions:
     pointing = {(hit.line.source, hit.line.number) for hit in umbrellas}
     first: dict[str, Hit] = {}
     for hit in log.hits(EXCEPTION):
-        if (hit.line.source, hit.line.number) not in pointing:
+        if (hit.line.source, hit.line.number) not in pointing and not hit["type"].endswith(_STOPPED):
             first.setdefault(hit.line.process, hit)
     codes: dict[str, int] = {}
     for hit in log.hits(FAILED_PROCESSES):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, repeat
-from statistics import median
+from statistics import median, median_low
 from typing import Final
 
 from headway.doctor.evidence.context import Context
@@ -56,7 +56,7 @@ class LoadSample:
 
 @dataclass(frozen=True, slots=True)
 class LoadShape:
-    """The busy samples of a load as medians; `samples` of them, over `seconds` (None when unknown).
+    """The busy samples of a load as medians (counts of requests as whole numbers); `samples` of them, over `seconds` (None when unknown).
 
     `waiting_share`: share of busy samples in which somebody waits. `rising`: the queue grew from the first third to the
     last. `per_request`: tokens/s of one running request.
@@ -101,8 +101,8 @@ def shape_of(samples: Sequence[LoadSample]) -> LoadShape | None:
     return LoadShape(
         len(busy),
         max(sample.engines for sample in busy),
-        _median(busy, lambda sample: sample.running) or 0.0,
-        median(waiting),
+        median_low(sample.running or 0.0 for sample in busy),
+        median_low(waiting),
         _median(busy, lambda sample: sample.usage),
         _median(busy, lambda sample: sample.prompt_rate),
         _median(busy, lambda sample: sample.generation_rate),
@@ -223,12 +223,14 @@ def _from_metrics(context: Context) -> list[LoadSample]:
         hits = _growth(before, scrape, "prefix_cache_hits", "cached_tokens")
         queries = _growth(before, scrape, "prefix_cache_queries")
         hit_rate = hits / queries if queries and hits is not None else scrape.highest("gpu_prefix_cache_hit_rate", "prefix_cache_hit_rate", "cache_hit_rate")
+        hit_rate = hit_rate if hit_rate is None or hit_rate >= 0 else None  # -1: nothing was looked up yet
         prompted, before = _rate(before, scrape, _PROMPTED), scrape
         if all(value is None for value in (running, waiting, usage, preemptions, generated)):
             continue
         if usage is not None and usage > 1.5:  # a percentage in spite of its name
             usage /= 100
-        generated = scrape.total("gen_throughput") if generated is None else generated
+        generated = scrape.total("gen_throughput", "avg_generation_throughput_toks_per_s") if generated is None else generated
+        prompted = scrape.total("avg_prompt_throughput_toks_per_s") if prompted is None else prompted
         quote = quote_metrics(context, scrape, *_RUNNING, *_WAITING, *_USAGE, *_PREEMPTED, *_GENERATED)
         engines = max(1, len(scrape.series(*_RUNNING)))
         samples.append(LoadSample(scrape.t, running, waiting, usage, prompted, generated, hit_rate, preemptions, quote, engines))

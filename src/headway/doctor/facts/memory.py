@@ -38,7 +38,9 @@ OUT_OF_MEMORY: Final = sight(
     "OutOfMemoryError",
     "CUDA out of memory",
     "HIP out of memory",
-    pattern=r"(?:OutOfMemoryError|(?:CUDA|HIP) out of memory)"
+    "error: out of memory",
+    "CUDA runtime error",
+    pattern=r"(?:OutOfMemoryError|(?:CUDA|HIP) out of memory|(?:CUDA|HIP) error: out of memory|CUDA runtime error in .*: out of memory)"
     rf"(?:.*?Tried to allocate (?P<asked>{SIZE}))?"
     rf"(?:.*?GPU (?P<gpu>\d+) has a total capacity of (?P<total>{SIZE}) of which (?P<free>{SIZE}) is free)?"
     rf"(?:.*?this process has (?P<own>{SIZE}) memory in use)?"

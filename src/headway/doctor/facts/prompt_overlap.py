@@ -26,20 +26,17 @@ _WORDS_COMPARED: Final = 4000
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """`prefix`: characters that agree from the start. `shorter`: characters of the shorter text. `alike`: share of the
-    shorter text's words that stand in the other in the same order. `kind`: what differs first; `shown`: both values when
-    it is a time, else ""."""
+    """`prefix`: characters that agree from the start, about `prefix_tokens`. `shorter`: characters of the shorter text,
+    about `tokens`. `alike`: share of the shorter text's words that stand in the other in the same order. `kind`: what
+    differs first; `shown`: both values when it is a time, else ""."""
 
     prefix: int
+    prefix_tokens: int
     shorter: int
+    tokens: int
     alike: float
     kind: Kind
     shown: str = ""
-
-    @property
-    def prefix_tokens(self) -> int:
-        """About four characters per token of European text."""
-        return self.prefix // 4
 
 
 def overlap_of(one: Mapping[str, Any], other: Mapping[str, Any]) -> Overlap | None:
@@ -47,15 +44,17 @@ def overlap_of(one: Mapping[str, Any], other: Mapping[str, Any]) -> Overlap | No
     a, b = text_of(one), text_of(other)
     if not a or not b:
         return None
-    prefix = _common(a, b)
-    alike = _alike(a, b)
+    shorter = min(a, b, key=len)
     apart = _parameters(one, other)
-    if apart is not None:
-        return Overlap(0, min(len(a), len(b)), alike, apart)
-    if prefix == min(len(a), len(b)):
-        return Overlap(prefix, min(len(a), len(b)), alike, "nothing")
-    kind, shown = _kind_at(a, b, prefix)
-    return Overlap(prefix, min(len(a), len(b)), alike, kind, shown)
+    prefix = 0 if apart is not None else _common(a, b)
+    kind, shown = (apart, "") if apart is not None else ("nothing", "") if prefix == len(shorter) else _kind_at(a, b, prefix)
+    return Overlap(prefix, tokens_about(shorter[:prefix]), len(shorter), tokens_about(shorter), _alike(a, b), kind, shown)
+
+
+def tokens_about(text: str) -> int:
+    """Four characters of a European text are about one token; of Chinese and its neighbours each is."""
+    wide = sum(1 for character in text if character > "\u2e80")
+    return (len(text) - wide) // 4 + wide
 
 
 def text_of(request: Mapping[str, Any]) -> str:
@@ -123,7 +122,7 @@ def _kind_at(a: str, b: str, at: int) -> tuple[Kind, str]:
     for kind, pattern in names:
         pieces = [_covering(text, at, pattern) for text in (a, b)]
         if all(pieces):
-            return kind, f"{pieces[0]}, then {pieces[1]}" if kind == "time" else ""
+            return kind, f"{pieces[0]} / {pieces[1]}" if kind == "time" else ""
     return "text", ""
 
 

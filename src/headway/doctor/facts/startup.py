@@ -23,7 +23,9 @@ STAGES: Final[dict[str, Sight]] = {
     "graphs": sight("Graph capturing finished"),
     "engine ready": sight("init engine"),
     "listening": sight("Starting vLLM server on", "Starting vLLM API server", "Starting Headway", "main: server is listening"),
-    "ready": sight("Application startup complete", "router ready"),
+    "ready": sight(
+        "Application startup complete", "router ready", "fired up and ready to roll", "starting the main loop", "all slots are idle"
+    ),
 }
 SIGHTS: Final = tuple(STAGES.values())
 

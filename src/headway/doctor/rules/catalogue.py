@@ -18,6 +18,7 @@ from headway.doctor.facts import (
     processor_use,
     requests,
     startup,
+    step_budget,
 )
 from headway.doctor.rules.rule import Category, Rule
 
@@ -31,7 +32,7 @@ ROOMS: Final[dict[Category, str]] = {
     "distributed": "D",
     "runtime": "R",
 }
-_FACTS: Final = (allocator, cpu_threads, device, exceptions, launch, load, memory, processor_use, requests, startup)
+_FACTS: Final = (allocator, cpu_threads, device, exceptions, launch, load, memory, processor_use, requests, startup, step_budget)
 
 
 @cache

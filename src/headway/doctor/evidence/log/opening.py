@@ -7,7 +7,7 @@ import codecs
 import gzip
 import lzma
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, Protocol, cast
@@ -36,8 +36,10 @@ _WIDE: Final = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-1
 _PEEK: Final = 64
 
 
-def name_of(path: Path) -> str:
-    return "stdin" if path == STDIN else path.name
+def names_of(paths: Sequence[Path]) -> list[str]:
+    """What quotes call these files: their names, or their paths where two have one name."""
+    names = [path.name for path in paths]
+    return ["stdin" if path == STDIN else path.name if names.count(path.name) == 1 else str(path) for path in paths]
 
 
 @contextmanager

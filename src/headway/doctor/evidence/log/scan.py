@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
@@ -23,7 +23,7 @@ from headway.doctor.evidence.log.blocks import blocks
 from headway.doctor.evidence.log.dress import undress
 from headway.doctor.evidence.log.line import Hit, Line
 from headway.doctor.evidence.log.log import Log, empty_kept
-from headway.doctor.evidence.log.opening import Stream, name_of, opened
+from headway.doctor.evidence.log.opening import Stream, names_of, opened
 from headway.doctor.evidence.log.records import LINES_BACK, Records
 from headway.doctor.evidence.log.request_text import without_request_text
 from headway.doctor.evidence.sight import Sight
@@ -34,16 +34,16 @@ _PIECES_AT_MOST: Final = 8
 _COMPARED: Final = 24
 
 
-def read_logs(paths: Sequence[Path], sights: Iterable[Sight]) -> Log:
-    """Every file in turn; several files are one log, in the order given.
+def read_logs(paths: Sequence[Path], sights: Iterable[Sight], progress: Callable[[int], None] | None = None) -> Log:
+    """Every file in turn; several files are one log, in the order given. `progress` is told of bytes that were read.
 
     Raises DoctorError (`log_unreadable`) when a file cannot be read.
     """
-    scanner = _Scanner(tuple(sights))
-    for path in paths:
+    scanner = _Scanner(tuple(sights), progress)
+    for path, name in zip(paths, names_of(paths), strict=True):
         try:
             with opened(path) as stream:
-                scanner.file(name_of(path), stream)
+                scanner.file(name, stream)
         except (OSError, EOFError, LZMAError, zlib.error) as error:
             raise DoctorError(
                 f"the log {path} cannot be read: {error}", reason="log_unreadable", fix="Give the path of a text file that this user may read."
@@ -69,7 +69,8 @@ def _search_for(sights: tuple[Sight, ...]) -> tuple[AhoCorasick, tuple[tuple[Sig
 
 
 class _Scanner:
-    def __init__(self, sights: tuple[Sight, ...]) -> None:
+    def __init__(self, sights: tuple[Sight, ...], progress: Callable[[int], None] | None = None) -> None:
+        self._progress = progress
         self._kept = empty_kept(sights)
         self._search, self._wanting = _search_for(sights)
         self._lines = 0
@@ -87,6 +88,8 @@ class _Scanner:
         number = 1
         for block in blocks(stream):
             self._nbytes += len(block)
+            if self._progress is not None:
+                self._progress(len(block))
             number = self._block(source, number, block.decode("utf-8", "replace"))
 
     def _block(self, source: str, number: int, text: str) -> int:

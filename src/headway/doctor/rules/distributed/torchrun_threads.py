@@ -7,7 +7,8 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
-from headway.doctor.finding import STATED, Fix, Found, Quote
+from headway.doctor.facts.cpu_threads import cpu_limit_of
+from headway.doctor.finding import STATED, Fix, Found
 from headway.doctor.rules.distributed.ranks import split_of
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
@@ -18,7 +19,6 @@ PROCESSES: Final = sight("nproc", pattern=r"--nproc[-_]per[-_]node[ =](?P<count>
 WORLD: Final = sight("in world size ", pattern=r"rank \d+ in world size (?P<count>\d+)")
 ON_CPU: Final = sight("detected platform", "device cpu", "backend gloo", "--device cpu", pattern=r"detected platform (?P<platform>\w+)|device[ =]cpu|backend[ =]gloo")
 ON_GPU: Final = sight("detected platform cuda", "detected platform rocm", "is using nccl")
-_LISTED: Final = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 def one_thread_each(case: Case) -> Found | None:
@@ -30,7 +30,8 @@ def one_thread_each(case: Case) -> Found | None:
     gpus = case.context.get("host.gpus")
     if place is None and gpus != []:
         return None
-    cores, quote = _cores(case)
+    limit = cpu_limit_of(case.context)
+    cores, quote = (limit.threads, limit.fact.quote) if limit else (None, None)
     ranks = _ranks(case)
     command = case.log.first(COMMAND)
     run = command.line.text[command.match.start() :].strip() if command else ""
@@ -68,22 +69,6 @@ def _ranks(case: Case) -> int:
             return max(1, int(hit["count"]))
     found = re.search(r"--nproc[-_]per[-_]node[ =](\d+)", case.launch.command)
     return int(found[1]) if found else max(1, split_of(case).world)
-
-
-def _cores(case: Case) -> tuple[int | None, Quote | None]:
-    """The smallest of cores, affinity and quota."""
-    known: list[tuple[int, Quote]] = []
-    cpus = case.context.number("host.cpus")
-    if cpus:
-        known.append((int(cpus), case.context.quote("host.cpus")))
-    affinity = case.context.text("host.affinity")
-    if affinity:
-        count = sum(int(end or start) - int(start) + 1 for start, end in _LISTED.findall(affinity))
-        known.append((count, case.context.quote("host.affinity")))
-    quota = case.context.text("host.cgroup.cpu_max").split()
-    if len(quota) == 2 and quota[0].isdigit() and quota[1].isdigit() and int(quota[1]):
-        known.append((max(1, int(quota[0]) // int(quota[1])), case.context.quote("host.cgroup.cpu_max")))
-    return min(known, key=lambda pair: pair[0], default=(None, None))
 
 
 RULES: Final = (

@@ -128,7 +128,7 @@ def _shorter_wait(case: Case, busy: Hit | None, longest: float, seconds: float) 
     allowed = int(-(-max(2 * longest, 3 * seconds) // 300) * 300)
     fixes.append(
         Fix(
-            Words(f"or let the group wait longer than that ({allowed} s)", f"或让进程组等得更久（{allowed} 秒）"),
+            Words(f"give the group a limit above that ({allowed} s)", f"把进程组的时限设到其上（{allowed} 秒）"),
             f"--distributed-timeout-seconds {allowed}",
         )
     )

@@ -12,6 +12,7 @@ from headway.doctor.rules.loading import (
     disk,
     exit_code,
     extension,
+    forked_cuda,
     model_name,
     no_gpu,
     slow_start,
@@ -35,4 +36,5 @@ RULES: Final[tuple[Rule, ...]] = (
     *context_length.RULES,
     *exit_code.RULES,
     *no_gpu.RULES,
+    *forked_cuda.RULES,
 )

@@ -19,14 +19,30 @@ from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
 UNSUPPORTED: Final = (
-    sight("Model architectures [", pattern=r"Model architectures \[(?P<names>[^\]]*)\] (?:are not supported|failed to be inspected)"),
+    sight(
+        "Model architectures [",
+        pattern=r"Model architectures \[(?P<names>[^\]]*)\] (?:are not supported|failed to be inspected)",
+    ),
     sight("Unsupported architectures", pattern=r"Unsupported architectures?:? (?P<names>[\w, '\[\]]+)"),
-    sight("Model architecture ", pattern=r"Model architecture (?P<names>\w+) was supported in \w+ until (?P<until>v?[\d.]+)"),
+    sight(
+        "Model architecture ",
+        pattern=r"Model architecture (?P<names>\w+) was supported in \w+ until (?P<until>v?[\d.]+)",
+    ),
     sight("unknown model architecture", pattern=r"unknown model architecture: '(?P<names>[^']*)'"),
-    sight("Unknown architecture for", "Unsupported model architecture", pattern=r"(?:Unknown architecture for \w+|Unsupported model architecture)[: ]+(?P<names>\w+)"),
-    sight("has no native implementation", "[unsupported_architecture]", pattern=r"architecture '?(?P<names>\w+)'? has no native implementation"),
+    sight(
+        "Unknown architecture for",
+        "Unsupported model architecture",
+        pattern=r"(?:Unknown architecture for \w+|Unsupported model architecture)[: ]+(?P<names>\w+)",
+    ),
+    sight(
+        "has no native implementation",
+        "[unsupported_architecture]",
+        pattern=r"architecture '?(?P<names>\w+)'? has no native implementation",
+    ),
 )
-INSPECTION: Final = sight("Error in inspecting model architecture", pattern=r"Error in inspecting model architecture '(?P<name>\w+)'")
+INSPECTION: Final = sight(
+    "Error in inspecting model architecture", pattern=r"Error in inspecting model architecture '(?P<name>\w+)'"
+)
 _NOT_THE_CAUSE: Final = ("CalledProcessError", "ValidationError")
 
 
@@ -50,25 +66,57 @@ def engine_has_no_class(case: Case) -> Found | None:
     removed = Words(f"; it was supported until {until}", f"；它在 {until} 之前受支持") if until else Words("", "")
     where = f" {place}" if place else ""
     fixes = [
-        Fix(Words("run it with the generic implementation of transformers, if transformers has the class", "若 transformers 有该类，用其通用实现运行"), f"vllm serve{where} --model-impl transformers" if place else "--model-impl transformers"),
-        Fix(Words("or a newer version of the engine that supports it, or the plugin that its authors publish", "或使用支持它的更新引擎版本，或其作者发布的插件"), "pip install -U vllm"),
+        Fix(
+            Words(
+                "run it with the generic implementation of transformers, if transformers has the class",
+                "若 transformers 有该类，用其通用实现运行",
+            ),
+            f"vllm serve{where} --model-impl transformers" if place else "--model-impl transformers",
+        ),
+        Fix(
+            Words(
+                "or a newer version of the engine that supports it, or the plugin that its authors publish",
+                "或使用支持它的更新引擎版本，或其作者发布的插件",
+            ),
+            "pip install -U vllm",
+        ),
         Fix(Words("or another engine or another model of the task", "或改用其他引擎或完成同一任务的其他模型")),
     ]
     if llama:
         fixes = [
-            Fix(Words("a newer llama.cpp build knows more architectures", "更新的 llama.cpp 支持更多架构"), "git -C llama.cpp pull && cmake -S llama.cpp -B llama.cpp/build && cmake --build llama.cpp/build -j"),
-            Fix(Words("or another engine that supports this architecture, with the original checkpoint", "或用支持该架构的其他引擎加载原始检查点")),
+            Fix(
+                Words("a newer llama.cpp build knows more architectures", "更新的 llama.cpp 支持更多架构"),
+                "git -C llama.cpp pull && cmake -S llama.cpp -B llama.cpp/build && cmake --build llama.cpp/build -j",
+            ),
+            Fix(
+                Words(
+                    "or another engine that supports this architecture, with the original checkpoint",
+                    "或用支持该架构的其他引擎加载原始检查点",
+                )
+            ),
         ]
     elif until:
-        fixes.insert(0, Fix(Words("use the last version that supported it", "使用最后一个支持它的版本"), f"pip install vllm=={until.lstrip('v')}"))
+        fixes.insert(
+            0,
+            Fix(
+                Words("use the last version that supported it", "使用最后一个支持它的版本"),
+                f"pip install vllm=={until.lstrip('v')}",
+            ),
+        )
     return Found(
         cause=Words(
             f"This engine{running.en} has no implementation of {name}{removed.en}. No import failed before, so nothing is broken: the architecture is unknown here, and no memory or access setting changes that.",
             f"当前引擎{running.zh}没有 {name} 的实现{removed.zh}。此前没有导入失败，说明并非损坏：这里就是不认识该架构，调整内存或权限设置都无济于事。",
         ),
-        evidence=quoted(hit) + ([case.context.quote("model.config.architectures")] if case.context.has("model.config.architectures") else []),
+        evidence=quoted(hit)
+        + (
+            [case.context.quote("model.config.architectures")] if case.context.has("model.config.architectures") else []
+        ),
         fixes=fixes,
-        verify=Words(f"`headway plan{where}` names the implementation that would be used, and the start passes `Resolved architecture`", f"`headway plan{where}` 给出将使用的实现，且启动能走过 `Resolved architecture`"),
+        verify=Words(
+            f"`headway plan{where}` names the implementation that would be used, and the start passes `Resolved architecture`",
+            f"`headway plan{where}` 给出将使用的实现，且启动能走过 `Resolved architecture`",
+        ),
         confidence=STATED,
         explains=("L8",),
     )
@@ -88,7 +136,12 @@ def _failed_import(case: Case, inspected: Hit | None, refused: Hit) -> Hit | Non
         and hit.line.number not in umbrellas
         and hit["type"].rsplit(".", 1)[-1] not in _NOT_THE_CAUSE
     ]
-    imports = [hit for hit in between if hit["type"].rsplit(".", 1)[-1] in ("ImportError", "ModuleNotFoundError", "OSError", "AttributeError", "RuntimeError")]
+    imports = [
+        hit
+        for hit in between
+        if hit["type"].rsplit(".", 1)[-1]
+        in ("ImportError", "ModuleNotFoundError", "OSError", "AttributeError", "RuntimeError")
+    ]
     return next(iter(imports or between), None)
 
 
@@ -98,25 +151,58 @@ def _import_failed(name: str, broken: Hit, around: Sequence[Quote]) -> Found:
     module = re.search(r"No module named '(?P<name>[\w.]+)'", message)
     symbol = re.search(r"(?P<file>[\w.\-]+\.so)[\w.]*: undefined symbol", message)
     fixes: list[Fix] = []
-    verify = Words("`python -c \"import vllm\"` and the start pass `Resolved architecture`", "`python -c \"import vllm\"` 通过，且启动走过 `Resolved architecture`")
+    verify = Words(
+        '`python -c "import vllm"` and the start pass `Resolved architecture`',
+        '`python -c "import vllm"` 通过，且启动走过 `Resolved architecture`',
+    )
     if library:
         package = package_of(library["file"])
         what = Words(f"the system library {library['file']} is not installed", f"系统库 {library['file']} 没有安装")
-        brings = package.brings if package else Words(f"the package that contains {library['file']}", f"包含 {library['file']} 的软件包")
-        fixes.append(Fix(Words(f"install {brings.en}: {library['file']}", f"安装 {brings.zh}：{library['file']}"), package.command if package else f"apt-get update && apt-get install -y apt-file && apt-file update && apt-file search {library['file']}"))
-        verify = Words(f"`ldconfig -p | grep {library['file']}` prints a line and the start passes `Resolved architecture`", f"`ldconfig -p | grep {library['file']}` 有输出，且启动走过 `Resolved architecture`")
+        brings = (
+            package.brings
+            if package
+            else Words(f"the package that contains {library['file']}", f"包含 {library['file']} 的软件包")
+        )
+        fixes.append(
+            Fix(
+                Words(f"install {brings.en}: {library['file']}", f"安装 {brings.zh}：{library['file']}"),
+                package.command
+                if package
+                else f"apt-get update && apt-get install -y apt-file && apt-file update && apt-file search {library['file']}",
+            )
+        )
+        verify = Words(
+            f"`ldconfig -p | grep {library['file']}` prints a line and the start passes `Resolved architecture`",
+            f"`ldconfig -p | grep {library['file']}` 有输出，且启动走过 `Resolved architecture`",
+        )
     elif module:
         root = module["name"].split(".")[0]
         what = Words(f"the Python module {module['name']} is not installed", f"Python 模块 {module['name']} 没有安装")
         fixes.append(Fix(Words(f"install {root}", f"安装 {root}"), f"pip install {root}"))
-        verify = Words(f"`python -c \"import {root}\"` prints nothing", f"`python -c \"import {root}\"` 没有输出")
+        verify = Words(f'`python -c "import {root}"` prints nothing', f'`python -c "import {root}"` 没有输出')
     elif symbol:
-        what = Words(f"{symbol['file']} was built for another torch or CUDA (undefined symbol)", f"{symbol['file']} 是为另一个 torch 或 CUDA 构建的（未定义符号）")
+        what = Words(
+            f"{symbol['file']} was built for another torch or CUDA (undefined symbol)",
+            f"{symbol['file']} 是为另一个 torch 或 CUDA 构建的（未定义符号）",
+        )
         root = symbol["file"].split(".")[0]
-        fixes.append(Fix(Words(f"remove or rebuild {root} for the installed torch", f"卸载 {root}，或为已安装的 torch 重新构建"), f"pip uninstall -y {root}"))
+        fixes.append(
+            Fix(
+                Words(f"remove or rebuild {root} for the installed torch", f"卸载 {root}，或为已安装的 torch 重新构建"),
+                f"pip uninstall -y {root}",
+            )
+        )
     else:
         what = Words(f"its module raised {message[:160]}", f"其模块抛出 {message[:160]}")
-        fixes.append(Fix(Words("repair that import first; run it alone to see the whole message", "先修复该导入；单独运行以查看完整信息"), "python -c \"import vllm.model_executor.models.registry\""))
+        fixes.append(
+            Fix(
+                Words(
+                    "repair that import first; run it alone to see the whole message",
+                    "先修复该导入；单独运行以查看完整信息",
+                ),
+                'python -c "import vllm.model_executor.models.registry"',
+            )
+        )
     return Found(
         cause=Words(
             f"The implementation of {name} exists but could not be imported: {what.en}. `not supported` is only the consequence; neither another version nor another model is needed.",
@@ -139,8 +225,18 @@ def _inspection_failed(name: str, around: Sequence[Quote]) -> Found:
             f"{name} 的实现存在，但其模块导入失败；说明原因的异常不在本日志中。通常是缺少系统库，或扩展是为另一个 torch 构建的。",
         ),
         evidence=around,
-        fixes=[Fix(Words("run the import alone: it prints the exception to repair", "单独运行该导入：会打印需要修复的异常"), "python -c \"import vllm._C, vllm.model_executor.models.registry\"")],
-        verify=Words("the import prints nothing, and the start passes `Resolved architecture`", "该导入没有输出，且启动走过 `Resolved architecture`"),
+        fixes=[
+            Fix(
+                Words(
+                    "run the import alone: it prints the exception to repair", "单独运行该导入：会打印需要修复的异常"
+                ),
+                'python -c "import vllm._C, vllm.model_executor.models.registry"',
+            )
+        ],
+        verify=Words(
+            "the import prints nothing, and the start passes `Resolved architecture`",
+            "该导入没有输出，且启动走过 `Resolved architecture`",
+        ),
         confidence=0.6,
         title=Words("The model's module failed to import", "模型模块导入失败"),
     )
@@ -171,9 +267,19 @@ def transformers_has_no_class(case: Case) -> Found | None:
     installed = case.context.text("versions.transformers")
     since = _SINCE.get(kind, "")
     has = Words(f" {installed}" if installed else "", f" {installed}" if installed else "")
-    came = Words(f"; the class came with {since}", f"；该类从 {since} 开始提供") if since else Words("; a newer version may have it, else the model brings code of its own", "；更新的版本可能已支持，否则该模型依赖自带代码")
+    came = (
+        Words(f"; the class came with {since}", f"；该类从 {since} 开始提供")
+        if since
+        else Words(
+            "; a newer version may have it, else the model brings code of its own",
+            "；更新的版本可能已支持，否则该模型依赖自带代码",
+        )
+    )
     engine = case.launch.version or case.context.text("versions.vllm")
-    asks = Words(f" The engine ({engine}) has to allow that version, otherwise it is upgraded as well." if engine else "", f"引擎（{engine}）需允许该版本，否则一并升级。" if engine else "")
+    asks = Words(
+        f" The engine ({engine}) has to allow that version, otherwise it is upgraded as well." if engine else "",
+        f"引擎（{engine}）需允许该版本，否则一并升级。" if engine else "",
+    )
     return Found(
         cause=Words(
             f"The installed transformers{has.en} does not know the model type {kind}{came.en}. The files are not damaged.{asks.en}",
@@ -181,8 +287,17 @@ def transformers_has_no_class(case: Case) -> Found | None:
         ),
         evidence=quoted(hit) + ([case.context.quote("versions.transformers")] if installed else []),
         fixes=[
-            Fix(Words("install a newer transformers that knows the type", "安装认识该类型的更新版 transformers"), f'pip install -U "transformers>={since}"' if since else "pip install -U transformers"),
-            Fix(Words("if the engine holds transformers back, upgrade both together", "若引擎限制了 transformers 版本，则一起升级"), "pip install -U vllm transformers"),
+            Fix(
+                Words("install a newer transformers that knows the type", "安装认识该类型的更新版 transformers"),
+                f'pip install -U "transformers>={since}"' if since else "pip install -U transformers",
+            ),
+            Fix(
+                Words(
+                    "if the engine holds transformers back, upgrade both together",
+                    "若引擎限制了 transformers 版本，则一起升级",
+                ),
+                "pip install -U vllm transformers",
+            ),
         ],
         verify=Words(
             f"`python -c \"from transformers import AutoConfig; print(AutoConfig.from_pretrained('{model_place(case) or '.'}').model_type)\"` prints {kind}",
@@ -197,10 +312,19 @@ RULES: Final = (
     Rule(
         id="L4",
         title=Words("The engine has no implementation of this architecture", "引擎没有该架构的实现"),
-        symptoms=Words("`Model architectures [...] are not supported for now`, `unknown model architecture`", "`Model architectures [...] are not supported for now`、`unknown model architecture`"),
-        why=Words("really unknown, or the module failed to import (`Error in inspecting model architecture` stands above)", "确实不认识，或模块导入失败（上方有 `Error in inspecting model architecture`）"),
+        symptoms=Words(
+            "`Model architectures [...] are not supported for now`, `unknown model architecture`",
+            "`Model architectures [...] are not supported for now`、`unknown model architecture`",
+        ),
+        why=Words(
+            "really unknown, or the module failed to import (`Error in inspecting model architecture` stands above)",
+            "确实不认识，或模块导入失败（上方有 `Error in inspecting model architecture`）",
+        ),
         needs=Words("the exceptions above the message", "该信息上方的异常"),
-        remedy=Words("repair the import; else another version, --model-impl transformers, a plugin, another engine", "修复导入；否则换版本、用 --model-impl transformers、插件或其他引擎"),
+        remedy=Words(
+            "repair the import; else another version, --model-impl transformers, a plugin, another engine",
+            "修复导入；否则换版本、用 --model-impl transformers、插件或其他引擎",
+        ),
         check=Words("import the module alone", "单独导入该模块"),
         judge=engine_has_no_class,
         sees=(*UNSUPPORTED, INSPECTION),
@@ -208,10 +332,16 @@ RULES: Final = (
     Rule(
         id="L5",
         title=Words("transformers does not know the model type", "transformers 不认识该模型类型"),
-        symptoms=Words("`has model type X but Transformers does not recognize this architecture`", "`has model type X but Transformers does not recognize this architecture`"),
+        symptoms=Words(
+            "`has model type X but Transformers does not recognize this architecture`",
+            "`has model type X but Transformers does not recognize this architecture`",
+        ),
         why=Words("the installed transformers is older than the architecture", "已安装的 transformers 比该架构旧"),
         needs=Words("the versions of transformers and of the engine", "transformers 与引擎的版本"),
-        remedy=Words("the transformers version that knows it, and an engine that allows it", "使用认识它的 transformers 版本，以及允许该版本的引擎"),
+        remedy=Words(
+            "the transformers version that knows it, and an engine that allows it",
+            "使用认识它的 transformers 版本，以及允许该版本的引擎",
+        ),
         check=Words("AutoConfig loads", "AutoConfig 能加载"),
         judge=transformers_has_no_class,
         sees=(UNRECOGNIZED,),

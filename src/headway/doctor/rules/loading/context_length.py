@@ -20,7 +20,10 @@ TOO_LONG: Final = sight(
     "positions that the model learned",
     pattern=r"(?:max_model_len|context_length|max_seq_len) \((?P<asked>[\d,]+)\) is greater than the (?:derived (?:max_model_len|context_length) \((?P<derived>[^)]*)\)|(?P<learned>[\d,]+) positions that the model learned)",
 )
-OVERFLOW: Final = sight("possible training context overflow", pattern=r"n_ctx(?:_per_seq|_seq)? \((?P<asked>\d+)\) > n_ctx_train \((?P<limit>\d+)\)")
+OVERFLOW: Final = sight(
+    "possible training context overflow",
+    pattern=r"n_ctx(?:_per_seq|_seq)? \((?P<asked>\d+)\) > n_ctx_train \((?P<limit>\d+)\)",
+)
 _NAMES: Final = "max_position_embeddings|original_max_position_embeddings|max_seq_len|seq_length|n_positions|model_max_length|max_sequence_length|n_ctx"
 
 
@@ -35,23 +38,59 @@ def longer_than_trained(case: Case) -> Found | None:
     if not limit or (hit is not None and overcome(case, hit)):
         return None
     factor = math.ceil(2 * asked / limit) / 2
-    rope = {"rope_parameters" if (_major(case) >= 5) else "rope_scaling": {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": limit}}
+    rope = {
+        "rope_parameters" if (_major(case) >= 5) else "rope_scaling": {
+            "rope_type": "yarn",
+            "factor": factor,
+            "original_max_position_embeddings": limit,
+        }
+    }
     trap = Words(
         f" Setting VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 alone only hides the check: beyond {limit} tokens the text becomes garbage.",
         f"只设置 VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 只是隐藏检查：超过 {limit} 个 token 后输出会变成乱码。",
     )
     if llama is seen:
         trap = Words(f" Beyond {limit} tokens the text degrades.", f"超过 {limit} 个 token 后文本质量下降。")
-        fixes = [Fix(Words("use at most the trained length", "不超过训练长度"), f"-c {limit}"), Fix(Words("or scale the positions on purpose", "或有意使用位置缩放"), f"--rope-scaling yarn --rope-scale {factor:g} --yarn-orig-ctx {limit} -c {asked}")]
+        fixes = [
+            Fix(Words("use at most the trained length", "不超过训练长度"), f"-c {limit}"),
+            Fix(
+                Words("or scale the positions on purpose", "或有意使用位置缩放"),
+                f"--rope-scaling yarn --rope-scale {factor:g} --yarn-orig-ctx {limit} -c {asked}",
+            ),
+        ]
     elif case.launch.program == "sglang":
-        fixes = [Fix(Words("ask for at most the trained length", "不超过训练长度"), f"--context-length {limit}"), Fix(Words("or scale the positions, if the model's card says that it supports it", "或使用位置缩放（模型说明支持时）"), f"--json-model-override-args '{json.dumps(rope)}' --context-length {asked}")]
+        fixes = [
+            Fix(Words("ask for at most the trained length", "不超过训练长度"), f"--context-length {limit}"),
+            Fix(
+                Words(
+                    "or scale the positions, if the model's card says that it supports it",
+                    "或使用位置缩放（模型说明支持时）",
+                ),
+                f"--json-model-override-args '{json.dumps(rope)}' --context-length {asked}",
+            ),
+        ]
     else:
-        fixes = [Fix(Words("ask for at most the trained length", "不超过训练长度"), f"--max-model-len {limit}"), Fix(Words("or scale the positions (rope scaling), if the model's card says that it supports it", "或使用 rope 位置缩放（模型说明支持时）"), f"--hf-overrides '{json.dumps(rope)}' --max-model-len {asked}")]
+        fixes = [
+            Fix(Words("ask for at most the trained length", "不超过训练长度"), f"--max-model-len {limit}"),
+            Fix(
+                Words(
+                    "or scale the positions (rope scaling), if the model's card says that it supports it",
+                    "或使用 rope 位置缩放（模型说明支持时）",
+                ),
+                f"--hf-overrides '{json.dumps(rope)}' --max-model-len {asked}",
+            ),
+        ]
     return Found(
-        cause=Words(f"{asked} tokens of context were asked for, and the model's configuration ends at {limit} ({asked / limit:.1f} times less).{trap.en}", f"请求的上下文为 {asked} 个 token，而模型配置只到 {limit}（相差 {asked / limit:.1f} 倍）。{trap.zh}"),
+        cause=Words(
+            f"{asked} tokens of context were asked for, and the model's configuration ends at {limit} ({asked / limit:.1f} times less).{trap.en}",
+            f"请求的上下文为 {asked} 个 token，而模型配置只到 {limit}（相差 {asked / limit:.1f} 倍）。{trap.zh}",
+        ),
         evidence=quoted(seen),
         fixes=fixes,
-        verify=Words(f"the start passes `Using max model len`, and a fact placed near token {asked} of a long prompt is found again (needle test)", f"启动走过 `Using max model len`，且放在长提示词第 {asked} 个 token 附近的事实能被找回（大海捞针测试）"),
+        verify=Words(
+            f"the start passes `Using max model len`, and a fact placed near token {asked} of a long prompt is found again (needle test)",
+            f"启动走过 `Using max model len`，且放在长提示词第 {asked} 个 token 附近的事实能被找回（大海捞针测试）",
+        ),
         confidence=STATED if seen is hit else 0.75,
         weight="fatal" if seen is hit else "degraded",
     )
@@ -75,10 +114,18 @@ RULES: Final = (
     Rule(
         id="L16",
         title=Words("Context longer than the model was trained for", "上下文超过模型训练长度"),
-        symptoms=Words("`User-specified max_model_len (N) is greater than the derived max_model_len`", "`User-specified max_model_len (N) is greater than the derived max_model_len`"),
+        symptoms=Words(
+            "`User-specified max_model_len (N) is greater than the derived max_model_len`",
+            "`User-specified max_model_len (N) is greater than the derived max_model_len`",
+        ),
         why=Words("the configuration of the model ends earlier", "模型配置的长度更短"),
-        needs=Words("both lengths, and whether the model supports rope scaling", "两个长度，以及模型是否支持 rope 缩放"),
-        remedy=Words("at most the derived length, or proper rope scaling by --hf-overrides", "不超过推导长度，或用 --hf-overrides 正确设置 rope 缩放"),
+        needs=Words(
+            "both lengths, and whether the model supports rope scaling", "两个长度，以及模型是否支持 rope 缩放"
+        ),
+        remedy=Words(
+            "at most the derived length, or proper rope scaling by --hf-overrides",
+            "不超过推导长度，或用 --hf-overrides 正确设置 rope 缩放",
+        ),
         check=Words("a needle test at that length", "在该长度做大海捞针测试"),
         judge=longer_than_trained,
         sees=(TOO_LONG, OVERFLOW),

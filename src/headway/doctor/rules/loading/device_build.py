@@ -13,13 +13,38 @@ from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-NO_IMAGE: Final = sight("no kernel image is available", "invalid device function", "has no device code compatible with CUDA arch", pattern=r"no kernel image is available|(?:HIP|CUDA)?.*invalid device function|has no device code compatible with CUDA arch (?P<arch>\d+)")
-NOT_COMPATIBLE: Final = sight("is not compatible with the current PyTorch installation", "CUDA capability sm_", pattern=r"(?P<name>[\w \-]+?) with CUDA capability sm_(?P<arch>\d+\w?) is not compatible")
-SUPPORTED: Final = sight("PyTorch install supports CUDA capabilities", "was compiled for:", pattern=r"(?:supports CUDA capabilities|was compiled for:) (?P<list>[\w ,.]+)")
-ASSEMBLER: Final = sight("is not defined for option 'gpu-name'", pattern=r"Value '(?:sm_)?(?P<arch>\w+)' is not defined for option 'gpu-name'")
+NO_IMAGE: Final = sight(
+    "no kernel image is available",
+    "invalid device function",
+    "has no device code compatible with CUDA arch",
+    pattern=r"no kernel image is available|(?:HIP|CUDA)?.*invalid device function|has no device code compatible with CUDA arch (?P<arch>\d+)",
+)
+NOT_COMPATIBLE: Final = sight(
+    "is not compatible with the current PyTorch installation",
+    "CUDA capability sm_",
+    pattern=r"(?P<name>[\w \-]+?) with CUDA capability sm_(?P<arch>\d+\w?) is not compatible",
+)
+SUPPORTED: Final = sight(
+    "PyTorch install supports CUDA capabilities",
+    "was compiled for:",
+    pattern=r"(?:supports CUDA capabilities|was compiled for:) (?P<list>[\w ,.]+)",
+)
+ASSEMBLER: Final = sight(
+    "is not defined for option 'gpu-name'",
+    pattern=r"Value '(?:sm_)?(?P<arch>\w+)' is not defined for option 'gpu-name'",
+)
 
-# first CUDA release of wheels with kernels for a capability (major, minor)
-_WHEELS: Final[tuple[tuple[tuple[int, int], str], ...]] = (((12, 1), "cu130"), ((10, 3), "cu129"), ((10, 0), "cu128"), ((8, 9), "cu118"))
+# first CUDA release of wheels with kernels for a capability (major, minor); newer cards want the newest
+_WHEELS: Final[dict[tuple[int, int], str]] = {
+    (8, 9): "cu118",
+    (9, 0): "cu118",
+    (10, 0): "cu128",
+    (12, 0): "cu128",
+    (10, 3): "cu129",
+    (12, 1): "cu129",
+    (11, 0): "cu130",
+}
+_NEWEST_WHEEL: Final = "cu130"
 _OLDEST_ENGINE: Final = (7, 0)  # the engine's own kernels are not written for less
 
 
@@ -30,9 +55,14 @@ def build_lacks_the_card(case: Case) -> Found | None:
         return None
     card, card_quotes = _card(case)
     built, built_quotes = _built(case)
-    name = case.context.text("host.gpus.0.name") or next((found["name"].strip() for found in case.log.hits(NOT_COMPATIBLE)), "")
+    name = case.context.text("host.gpus.0.name") or next(
+        (found["name"].strip() for found in case.log.hits(NOT_COMPATIBLE)), ""
+    )
     torch = case.context.text("versions.torch")
-    accidental = Words(" The operation named in the traceback is accidental, because kernels run asynchronously; the driver is not the point.", "回溯中的算子只是偶然出现，因为内核是异步执行的；问题也不在驱动。")
+    accidental = Words(
+        " The operation named in the traceback is accidental, because kernels run asynchronously; the driver is not the point.",
+        "回溯中的算子只是偶然出现，因为内核是异步执行的；问题也不在驱动。",
+    )
     shown_list = ", ".join(_dotted(capability) for capability in built)
     with_torch = f"torch {torch}" if torch else "this torch build"
     with_torch_zh = f"torch {torch}" if torch else "当前 torch 构建"
@@ -44,22 +74,45 @@ def build_lacks_the_card(case: Case) -> Found | None:
             f"{name or '显卡'} 的计算能力是 {_dotted(card)}，而 {with_torch_zh} 只包含 {shown_list} 的内核：显卡比其中最旧的（{_dotted(min(built))}）还旧。{accidental.zh}",
         )
         fixes = [
-            Fix(Words("use an older wheel or image whose list holds the card", "使用列表中包含该卡的旧版 wheel 或镜像"), "pip install \"torch<2.8\" --index-url https://download.pytorch.org/whl/cu126"),
-            Fix(Words("or build torch and the extensions from source for this card", "或针对该卡从源码构建 torch 与扩展"), f'TORCH_CUDA_ARCH_LIST="{_dotted(card)}" pip install --no-build-isolation --no-binary :all: .'),
-            Fix(Words("or run on the CPU, or with llama.cpp built for this card", "或在 CPU 上运行，或用为该卡构建的 llama.cpp"), f"cmake -B build -DGGML_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES={card[0]}{card[1]} && cmake --build build -j"),
+            Fix(
+                Words("use an older wheel or image whose list holds the card", "使用列表中包含该卡的旧版 wheel 或镜像"),
+                'pip install "torch<2.8" --index-url https://download.pytorch.org/whl/cu126',
+            ),
+            Fix(
+                Words(
+                    "or build torch and the extensions from source for this card", "或针对该卡从源码构建 torch 与扩展"
+                ),
+                f'TORCH_CUDA_ARCH_LIST="{_dotted(card)}" pip install --no-build-isolation --no-binary :all: .',
+            ),
+            Fix(
+                Words(
+                    "or run on the CPU, or with llama.cpp built for this card",
+                    "或在 CPU 上运行，或用为该卡构建的 llama.cpp",
+                ),
+                f"cmake -B build -DGGML_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES={card[0]}{card[1]} && cmake --build build -j",
+            ),
         ]
         if card < _OLDEST_ENGINE:
             fixes = [fixes[2], fixes[0], fixes[1]]
     elif card and built and card > max(built):
-        wheel = next(wheel for least, wheel in _WHEELS if card >= least) if card >= (8, 9) else "cu118"
+        wheel = "cu118" if card < (8, 9) else _WHEELS.get(card, _NEWEST_WHEEL)
         title = Words("The card is newer than the build", "显卡比构建版本支持的更新")
         cause = Words(
             f"{name or 'The card'} has compute capability {_dotted(card)}, and {with_torch} holds kernels for {shown_list} only: the card is newer than the newest of them ({_dotted(max(built))}).{accidental.en}",
             f"{name or '显卡'} 的计算能力是 {_dotted(card)}，而 {with_torch_zh} 只包含 {shown_list} 的内核：显卡比其中最新的（{_dotted(max(built))}）还新。{accidental.zh}",
         )
         fixes = [
-            Fix(Words(f"install a newer wheel built for CUDA {wheel[2:4]}.{wheel[4]} or later, or a newer image", f"安装面向 CUDA {wheel[2:4]}.{wheel[4]} 或更高版本的新 wheel，或更新的镜像"), f"pip install -U torch --index-url https://download.pytorch.org/whl/{wheel} && pip install -U vllm"),
-            Fix(Words("or build from source for this card", "或针对该卡从源码构建"), f'TORCH_CUDA_ARCH_LIST="{_dotted(card)}" pip install --no-build-isolation --no-cache-dir --no-binary vllm vllm'),
+            Fix(
+                Words(
+                    f"install a newer wheel built for CUDA {wheel[2:4]}.{wheel[4]} or later, or a newer image",
+                    f"安装面向 CUDA {wheel[2:4]}.{wheel[4]} 或更高版本的新 wheel，或更新的镜像",
+                ),
+                f"pip install -U torch --index-url https://download.pytorch.org/whl/{wheel} && pip install -U vllm",
+            ),
+            Fix(
+                Words("or build from source for this card", "或针对该卡从源码构建"),
+                f'TORCH_CUDA_ARCH_LIST="{_dotted(card)}" pip install --no-build-isolation --no-cache-dir --no-binary vllm vllm',
+            ),
         ]
     elif card and built:
         title = Words("An extension was built for fewer cards than torch", "某个扩展支持的显卡少于 torch")
@@ -68,24 +121,49 @@ def build_lacks_the_card(case: Case) -> Found | None:
             f"{name or '显卡'} 的计算能力是 {_dotted(card)}，{with_torch_zh} 是支持的（{shown_list}）；说明某个编译扩展所支持的架构少于 torch 本身。{accidental.zh}",
         )
         fixes = [
-            Fix(Words("install a build of the extension for this card, or build it from source", "安装支持该卡的扩展构建，或从源码构建"), f'TORCH_CUDA_ARCH_LIST="{_dotted(card)}" pip install --no-build-isolation --no-cache-dir --no-binary vllm vllm'),
-            Fix(Words("or choose another attention backend, if the extension is one", "若该扩展是注意力后端，则换用另一个"), "--attention-backend TRITON_ATTN"),
+            Fix(
+                Words(
+                    "install a build of the extension for this card, or build it from source",
+                    "安装支持该卡的扩展构建，或从源码构建",
+                ),
+                f'TORCH_CUDA_ARCH_LIST="{_dotted(card)}" pip install --no-build-isolation --no-cache-dir --no-binary vllm vllm',
+            ),
+            Fix(
+                Words(
+                    "or choose another attention backend, if the extension is one", "若该扩展是注意力后端，则换用另一个"
+                ),
+                "--attention-backend TRITON_ATTN",
+            ),
         ]
     else:
-        known = Words(f" The card has compute capability {_dotted(card)}." if card else "", f"显卡计算能力为 {_dotted(card)}。" if card else "")
+        known = Words(
+            f" The card has compute capability {_dotted(card)}." if card else "",
+            f"显卡计算能力为 {_dotted(card)}。" if card else "",
+        )
         cause = Words(
             f"The installed build holds no kernels for the compute capability of this card: it is older or newer than the list of the build.{known.en}{accidental.en}",
             f"已安装的构建不包含该显卡计算能力对应的内核：显卡比构建列表更旧或更新。{known.zh}{accidental.zh}",
         )
         fixes = [
-            Fix(Words("compare both sides: the card must be in the list", "对照两边：显卡必须在列表中"), "python -c \"import torch; print(torch.cuda.get_device_capability(), torch.cuda.get_arch_list())\""),
-            Fix(Words("newer card: a newer wheel or image; older card: an older wheel, a build from source, the CPU or llama.cpp", "显卡更新：用更新的 wheel 或镜像；显卡更旧：用旧版 wheel、源码构建、CPU 或 llama.cpp")),
+            Fix(
+                Words("compare both sides: the card must be in the list", "对照两边：显卡必须在列表中"),
+                'python -c "import torch; print(torch.cuda.get_device_capability(), torch.cuda.get_arch_list())"',
+            ),
+            Fix(
+                Words(
+                    "newer card: a newer wheel or image; older card: an older wheel, a build from source, the CPU or llama.cpp",
+                    "显卡更新：用更新的 wheel 或镜像；显卡更旧：用旧版 wheel、源码构建、CPU 或 llama.cpp",
+                )
+            ),
         ]
     return Found(
         cause=cause,
         evidence=[*quoted(hit, case.log.first(NOT_COMPATIBLE)), *card_quotes, *built_quotes],
         fixes=fixes,
-        verify=Words("`python -c \"import torch; x = torch.ones(64, 64, device='cuda'); print((x @ x).sum())\"` prints 262144", "`python -c \"import torch; x = torch.ones(64, 64, device='cuda'); print((x @ x).sum())\"` 输出 262144"),
+        verify=Words(
+            "`python -c \"import torch; x = torch.ones(64, 64, device='cuda'); print((x @ x).sum())\"` prints 262144",
+            "`python -c \"import torch; x = torch.ones(64, 64, device='cuda'); print((x @ x).sum())\"` 输出 262144",
+        ),
         confidence=STATED if card and built else 0.88,
         title=title,
     )
@@ -139,17 +217,40 @@ def card_has_no_bfloat16(case: Case) -> Found | None:
     name = hit["name"] or case.context.text("host.gpus.0.name") or "the card"
     model = case.launch.model
     wide = bool(_WIDE.search(model))
-    spoilt = Words(f" {model} overflows in half precision, so that float32 is the safe choice there." if wide else "", f"{model} 在半精度下会溢出，因此 float32 更安全。" if wide else "")
+    spoilt = Words(
+        f" {model} overflows in half precision, so that float32 is the safe choice there." if wide else "",
+        f"{model} 在半精度下会溢出，因此 float32 更安全。" if wide else "",
+    )
     half = Fix(Words("run in half precision (float16)", "以半精度（float16）运行"), "--dtype half")
-    full = Fix(Words("or in float32 at twice the memory, if half gives NaN or nonsense", "若半精度出现 NaN 或乱码，则用 float32（内存翻倍）"), "--dtype float32")
+    full = Fix(
+        Words(
+            "or in float32 at twice the memory, if half gives NaN or nonsense",
+            "若半精度出现 NaN 或乱码，则用 float32（内存翻倍）",
+        ),
+        "--dtype float32",
+    )
     return Found(
         cause=Words(
             f"The model asks for bfloat16, which needs compute capability {hit['least'].rstrip('.')}; {name} has {own or 'less'}.{spoilt.en}",
             f"模型要求 bfloat16，需要计算能力 {hit['least'].rstrip('.')}；{name} 只有 {own or '更低'}。{spoilt.zh}",
         ),
         evidence=quoted(hit),
-        fixes=[Fix(Words("run in float32, or try half (`--dtype half`) only with a check for NaN", "以 float32 运行；若用半精度（`--dtype half`）需检查 NaN"), "--dtype float32"), half] if wide else [half, full],
-        verify=Words("the start passes with `dtype=torch.float16` in the engine's line, and a probe prompt gives sane text without NaN", "启动通过，引擎行显示 `dtype=torch.float16`，且测试提示词输出正常、没有 NaN"),
+        fixes=[
+            Fix(
+                Words(
+                    "run in float32, or try half (`--dtype half`) only with a check for NaN",
+                    "以 float32 运行；若用半精度（`--dtype half`）需检查 NaN",
+                ),
+                "--dtype float32",
+            ),
+            half,
+        ]
+        if wide
+        else [half, full],
+        verify=Words(
+            "the start passes with `dtype=torch.float16` in the engine's line, and a probe prompt gives sane text without NaN",
+            "启动通过，引擎行显示 `dtype=torch.float16`，且测试提示词输出正常、没有 NaN",
+        ),
         confidence=STATED,
     )
 
@@ -158,10 +259,21 @@ RULES: Final = (
     Rule(
         id="L11",
         title=Words("No kernels for this card in the build", "构建中没有该显卡的内核"),
-        symptoms=Words("`no kernel image is available for execution on the device`", "`no kernel image is available for execution on the device`"),
-        why=Words("the compute capability of the card is not in the list of the build; the traceback line is accidental", "显卡的计算能力不在构建列表中；回溯所在行只是偶然"),
-        needs=Words("capability of the card, `torch.cuda.get_arch_list()`", "显卡计算能力、`torch.cuda.get_arch_list()`"),
-        remedy=Words("newer card: newer wheel; older card: older wheel, source build, CPU or llama.cpp", "显卡更新：更新 wheel；显卡更旧：旧版 wheel、源码构建、CPU 或 llama.cpp"),
+        symptoms=Words(
+            "`no kernel image is available for execution on the device`",
+            "`no kernel image is available for execution on the device`",
+        ),
+        why=Words(
+            "the compute capability of the card is not in the list of the build; the traceback line is accidental",
+            "显卡的计算能力不在构建列表中；回溯所在行只是偶然",
+        ),
+        needs=Words(
+            "capability of the card, `torch.cuda.get_arch_list()`", "显卡计算能力、`torch.cuda.get_arch_list()`"
+        ),
+        remedy=Words(
+            "newer card: newer wheel; older card: older wheel, source build, CPU or llama.cpp",
+            "显卡更新：更新 wheel；显卡更旧：旧版 wheel、源码构建、CPU 或 llama.cpp",
+        ),
         check=Words("a matrix product in one line on the card", "在该卡上用一行代码做矩阵乘法"),
         judge=build_lacks_the_card,
         sees=(NO_IMAGE, NOT_COMPATIBLE, SUPPORTED, ASSEMBLER),
@@ -169,7 +281,10 @@ RULES: Final = (
     Rule(
         id="L15",
         title=Words("The card has no bfloat16", "显卡不支持 bfloat16"),
-        symptoms=Words("`Bfloat16 is only supported on GPUs with compute capability of at least 8.0`", "`Bfloat16 is only supported on GPUs with compute capability of at least 8.0`"),
+        symptoms=Words(
+            "`Bfloat16 is only supported on GPUs with compute capability of at least 8.0`",
+            "`Bfloat16 is only supported on GPUs with compute capability of at least 8.0`",
+        ),
         why=Words("the card is older than compute capability 8.0", "显卡计算能力低于 8.0"),
         needs=Words("the capability of the card", "显卡的计算能力"),
         remedy=Words("--dtype half", "--dtype half"),

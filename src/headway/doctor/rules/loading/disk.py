@@ -37,13 +37,21 @@ LOCKED: Final = sight(
     "[cache_locked]",
     pattern=r"acquire lock on (?P<path>\S+\.lock)(?: \(elapsed: (?P<seconds>[\d.]+))?|(?:lock file (?P<file>\S+?)\))?.*\[cache_locked\]",
 )
-_SHARED_MEMORY: Final = re.compile(r"/dev/shm|posix_fallocate|shared memory|</torch_|psm_|nccl|NCCL|sem_|shmget|libgomp")
-_CACHES: Final = re.compile(r"/\.?cache|huggingface|/hub|/models?|\.safetensors|\.incomplete|triton|torch_?inductor|vllm|headway|flashinfer|/tmp|\.gguf|/data|/root|/home|/mnt")
+_SHARED_MEMORY: Final = re.compile(
+    r"/dev/shm|posix_fallocate|shared memory|</torch_|psm_|nccl|NCCL|sem_|shmget|libgomp"
+)
+_CACHES: Final = re.compile(
+    r"/\.?cache|huggingface|/hub|/models?|\.safetensors|\.incomplete|triton|torch_?inductor|vllm|headway|flashinfer|/tmp|\.gguf|/data|/root|/home|/mnt"
+)
 
 
 def folder_cannot_be_written(case: Case) -> Found | None:
     """Space, rights or a lock, of the folder that the message names. Shared memory is another rule's."""
-    for judge, hits in ((_full, case.log.hits(FULL)), (_unwritable, case.log.hits(UNWRITABLE)), (_locked, case.log.hits(LOCKED))):
+    for judge, hits in (
+        (_full, case.log.hits(FULL)),
+        (_unwritable, case.log.hits(UNWRITABLE)),
+        (_locked, case.log.hits(LOCKED)),
+    ):
         for hit in hits:
             if _SHARED_MEMORY.search(hit.line.text) or overcome(case, hit) or of_the_model_runtime(case):
                 continue
@@ -58,21 +66,35 @@ def _full(case: Case, hit: Hit) -> Found | None:
     mount, free, quote = _free(case, folder)
     wanted, left = hit["wanted"], hit["free"]
     if wanted:
-        numbers = Words(f": {float(wanted) / 1e3:.1f} GB are needed and {float(left) / 1e3:.1f} GB are free", f"：需要 {float(wanted) / 1e3:.1f} GB，只剩 {float(left) / 1e3:.1f} GB")
+        numbers = Words(
+            f": {float(wanted) / 1e3:.1f} GB are needed and {float(left) / 1e3:.1f} GB are free",
+            f"：需要 {float(wanted) / 1e3:.1f} GB，只剩 {float(left) / 1e3:.1f} GB",
+        )
     elif hit["amount"]:
-        numbers = Words(f": {hit['amount']} are needed and {hit['left']} are free", f"：需要 {hit['amount']}，只剩 {hit['left']}")
+        numbers = Words(
+            f": {hit['amount']} are needed and {hit['left']} are free", f"：需要 {hit['amount']}，只剩 {hit['left']}"
+        )
     elif free is not None:
         size = case.context.number("model.weights_gib")
         needs = Words(f", the model has {size:.1f} GiB" if size else "", f"，模型有 {size:.1f} GiB" if size else "")
         numbers = Words(f": {free:g} GiB are free on {mount}{needs.en}", f"：{mount} 只剩 {free:g} GiB{needs.zh}")
     else:
         numbers = Words("", "")
-    full = Words("The disk quota of this user is used up" if quota else "The disk is full", "该用户的磁盘配额已用完" if quota else "磁盘已满")
+    full = Words(
+        "The disk quota of this user is used up" if quota else "The disk is full",
+        "该用户的磁盘配额已用完" if quota else "磁盘已满",
+    )
     return Found(
-        cause=Words(f"{full.en} where {folder or 'the cache'} lies{numbers.en}. This is the disk of that folder, not memory.", f"{full.zh}（{folder or '缓存'} 所在位置）{numbers.zh}。问题是该目录所在磁盘，而不是内存。"),
+        cause=Words(
+            f"{full.en} where {folder or 'the cache'} lies{numbers.en}. This is the disk of that folder, not memory.",
+            f"{full.zh}（{folder + ' ' if folder else '缓存'}所在位置）{numbers.zh}。问题是该目录所在磁盘，而不是内存。",
+        ),
         evidence=quoted(hit) + quote,
         fixes=_room(case, folder, mount),
-        verify=Words(f"`df -h {folder or '~/.cache/huggingface'}` shows more free space than the model has", f"`df -h {folder or '~/.cache/huggingface'}` 显示剩余空间大于模型大小"),
+        verify=Words(
+            f"`df -h {folder or '~/.cache/huggingface'}` shows more free space than the model has",
+            f"`df -h {folder or '~/.cache/huggingface'}` 显示剩余空间大于模型大小",
+        ),
         confidence=STATED,
         title=Words("No space left in a folder that is written to", "写入目录没有剩余空间"),
         explains=("L7", "L1"),
@@ -95,15 +117,38 @@ def _unwritable(case: Case, hit: Hit) -> Found | None:
         if read_only
         else Words(f"The user of the server may not write to {top}", f"服务器的运行用户无权写入 {top}")
     )
-    hint = Words("; the home directory is / because the user has no entry in the image" if homeless else "", "；因为镜像中没有该用户条目，主目录是 /" if homeless else "")
+    hint = Words(
+        "; the home directory is / because the user has no entry in the image" if homeless else "",
+        "；因为镜像中没有该用户条目，主目录是 /" if homeless else "",
+    )
     return Found(
-        cause=Words(f"{why.en}{hint.en}: a cache folder has to be writable for downloads and compiled kernels.", f"{why.zh}{hint.zh}：下载与编译内核都需要可写的缓存目录。"),
+        cause=Words(
+            f"{why.en}{hint.en}: a cache folder has to be writable for downloads and compiled kernels.",
+            f"{why.zh}{hint.zh}：下载与编译内核都需要可写的缓存目录。",
+        ),
         evidence=quoted(hit),
         fixes=[
-            Fix(Words("move the cache to a folder that this user may write", "把缓存移到该用户可写的目录"), "export HF_HOME=/tmp/huggingface VLLM_CACHE_ROOT=/tmp/vllm TRITON_CACHE_DIR=/tmp/triton" if homeless or read_only else "export HF_HOME=$HOME/.cache/huggingface"),
-            *([] if read_only else [Fix(Words("or give the folder to the user of the server", "或把该目录的所有者改为服务器的运行用户"), f'sudo chown -R "$(id -u):$(id -g)" {owned}')]),
+            Fix(
+                Words("move the cache to a folder that this user may write", "把缓存移到该用户可写的目录"),
+                "export HF_HOME=/tmp/huggingface VLLM_CACHE_ROOT=/tmp/vllm TRITON_CACHE_DIR=/tmp/triton"
+                if homeless or read_only
+                else "export HF_HOME=$HOME/.cache/huggingface",
+            ),
+            *(
+                []
+                if read_only
+                else [
+                    Fix(
+                        Words("or give the folder to the user of the server", "或把该目录的所有者改为服务器的运行用户"),
+                        f'sudo chown -R "$(id -u):$(id -g)" {owned}',
+                    )
+                ]
+            ),
         ],
-        verify=Words(f"`touch {owned}/probe && rm {owned}/probe` succeeds as that user, or the new folder is used", f"以该用户执行 `touch {owned}/probe && rm {owned}/probe` 成功，或已使用新目录"),
+        verify=Words(
+            f"`touch {owned}/probe && rm {owned}/probe` succeeds as that user, or the new folder is used",
+            f"以该用户执行 `touch {owned}/probe && rm {owned}/probe` 成功，或已使用新目录",
+        ),
         confidence=0.92,
         title=Words("A cache folder may not be written to", "缓存目录不可写"),
     )
@@ -124,8 +169,17 @@ def _locked(case: Case, hit: Hit) -> Found | None:
         ),
         evidence=quoted(hit, last),
         fixes=[
-            Fix(Words("see who holds the lock and let it finish, or end it", "查看谁持有该锁，等待其完成或结束它"), f"fuser -v {path}"),
-            Fix(Words("if nobody holds it, delete the lock file that was left behind and start again", "若无人持有，删除遗留的锁文件后重新启动"), f"rm {path}"),
+            Fix(
+                Words("see who holds the lock and let it finish, or end it", "查看谁持有该锁，等待其完成或结束它"),
+                f"fuser -v {path}",
+            ),
+            Fix(
+                Words(
+                    "if nobody holds it, delete the lock file that was left behind and start again",
+                    "若无人持有，删除遗留的锁文件后重新启动",
+                ),
+                f"rm {path}",
+            ),
         ],
         verify=Words(f"`fuser {path}` prints nothing and the download goes on", f"`fuser {path}` 没有输出，且下载继续"),
         confidence=0.88,
@@ -134,12 +188,16 @@ def _locked(case: Case, hit: Hit) -> Found | None:
 
 
 def _path_in(hit: Hit) -> str:
-    found = re.search(r"['\"](?P<path>/[^'\"]+)['\"]", hit.line.text) or re.search(r"(?:^|\s)(?P<path>/[\w./\-]{4,})", hit.line.text[hit.match.end() :] or hit.line.text)
+    found = re.search(r"['\"](?P<path>/[^'\"]+)['\"]", hit.line.text) or re.search(
+        r"(?:^|\s)(?P<path>/[\w./\-]{4,})", hit.line.text[hit.match.end() :] or hit.line.text
+    )
     return found["path"].rsplit("/", 1)[0] if found else ""
 
 
 def _cache(case: Case) -> str:
-    return case.launch.value("download_dir") or case.context.text("env.HF_HUB_CACHE") or case.context.text("env.HF_HOME")
+    return (
+        case.launch.value("download_dir") or case.context.text("env.HF_HUB_CACHE") or case.context.text("env.HF_HOME")
+    )
 
 
 def _free(case: Case, folder: str) -> tuple[str, float | None, list[Quote]]:
@@ -167,11 +225,32 @@ def _room(case: Case, folder: str, mount: str) -> list[Fix]:
     )
     fixes = []
     if roomy[0] > 10:
-        fixes.append(Fix(Words(f"move the cache to {roomy[1]}, where {roomy[0]:g} GiB are free", f"把缓存移到 {roomy[1]}（剩余 {roomy[0]:g} GiB）"), f"export HF_HOME={roomy[1].rstrip('/')}/huggingface"))
-    fixes.append(Fix(Words("free space: see what the folder holds and delete models that are not used", "释放空间：查看目录内容并删除不用的模型"), f"du -xh --max-depth=2 {folder or '~/.cache/huggingface'} | sort -h | tail; hf cache ls"))
+        fixes.append(
+            Fix(
+                Words(
+                    f"move the cache to {roomy[1]}, where {roomy[0]:g} GiB are free",
+                    f"把缓存移到 {roomy[1]}（剩余 {roomy[0]:g} GiB）",
+                ),
+                f"export HF_HOME={roomy[1].rstrip('/')}/huggingface",
+            )
+        )
+    fixes.append(
+        Fix(
+            Words(
+                "free space: see what the folder holds and delete models that are not used",
+                "释放空间：查看目录内容并删除不用的模型",
+            ),
+            f"du -xh --max-depth=2 {folder or '~/.cache/huggingface'} | sort -h | tail; hf cache ls",
+        )
+    )
     if roomy[0] <= 10:
         name = hub_id(case)
-        fixes.append(Fix(Words("or put the cache on a disk with room", "或把缓存放到有空间的磁盘"), f"vllm serve {name} --download-dir /data/huggingface" if name else "export HF_HOME=/data/huggingface"))
+        fixes.append(
+            Fix(
+                Words("or put the cache on a disk with room", "或把缓存放到有空间的磁盘"),
+                f"vllm serve {name} --download-dir /data/huggingface" if name else "export HF_HOME=/data/huggingface",
+            )
+        )
     return fixes
 
 
@@ -179,10 +258,19 @@ RULES: Final = (
     Rule(
         id="L14",
         title=Words("A folder cannot be written to", "目录无法写入"),
-        symptoms=Words("no space for a file, a cache folder that is not writable, a lock left behind", "没有空间写文件、缓存目录不可写、遗留的锁"),
-        why=Words("the disk or the quota is full, the folder belongs to another user, or a dead process left its lock", "磁盘或配额已满、目录属于其他用户，或死进程遗留了锁"),
+        symptoms=Words(
+            "no space for a file, a cache folder that is not writable, a lock left behind",
+            "没有空间写文件、缓存目录不可写、遗留的锁",
+        ),
+        why=Words(
+            "the disk or the quota is full, the folder belongs to another user, or a dead process left its lock",
+            "磁盘或配额已满、目录属于其他用户，或死进程遗留了锁",
+        ),
         needs=Words("free space and owner of every folder that is written to", "每个写入目录的剩余空间与所有者"),
-        remedy=Words("free or move the cache: HF_HOME, HF_HUB_CACHE, --download-dir", "释放或迁移缓存：HF_HOME、HF_HUB_CACHE、--download-dir"),
+        remedy=Words(
+            "free or move the cache: HF_HOME, HF_HUB_CACHE, --download-dir",
+            "释放或迁移缓存：HF_HOME、HF_HUB_CACHE、--download-dir",
+        ),
         check=Words("free space of that folder", "该目录的剩余空间"),
         judge=folder_cannot_be_written,
         sees=(FULL, UNWRITABLE, LOCKED),

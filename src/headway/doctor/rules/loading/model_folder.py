@@ -52,7 +52,15 @@ def model_files(case: Case) -> list[ModelFile]:
         path = f"model.files.{index}"
         if isinstance(member, Mapping):
             expected = _whole(case, f"{path}.expected_bytes")
-            files.append(ModelFile(str(member.get("name", "")), _whole(case, f"{path}.bytes"), expected, case.context.text(f"{path}.head"), path))
+            files.append(
+                ModelFile(
+                    str(member.get("name", "")),
+                    _whole(case, f"{path}.bytes"),
+                    expected,
+                    case.context.text(f"{path}.head"),
+                    path,
+                )
+            )
         elif isinstance(member, str):
             files.append(ModelFile(member, None, None, "", path))
     return files

@@ -10,6 +10,7 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Abstention, Fix, Found
+from headway.doctor.rules.loading.folder_kinds import adapter_folder, gguf_folder
 from headway.doctor.rules.loading.model_folder import file_named, model_files, model_place
 from headway.doctor.rules.loading.nearest_name import nearest_known, with_known_owner
 from headway.doctor.rules.loading.outcome import of_the_model_runtime, only_a_warning, overcome
@@ -23,15 +24,27 @@ NOT_A_MODEL: Final = (
         "is not a valid model identifier",
         pattern=r"(?P<name>[^\s'\"`]+)['\"`]? is not a (?:local folder and is not a )?valid model identifier",
     ),
-    sight("does not appear to have a file named", pattern=r"(?P<name>[^\s'\"`]+)['\"`]? does not appear to have (?:a file|files) named (?:config\.json|pytorch_model|model\.safetensors|tf_model)"),
+    sight(
+        "does not appear to have a file named",
+        pattern=r"(?P<name>[^\s'\"`]+)['\"`]? does not appear to have (?:a file|files) named (?:config\.json|pytorch_model|model\.safetensors|tf_model)",
+    ),
     sight("Repo id must", pattern=r"Repo id must [^:]*: '(?P<name>[^']*)'"),
     sight("Incorrect path_or_model_id", pattern=r"Incorrect path_or_model_id: '(?P<name>[^']*)'"),
-    sight("Invalid repository ID or local directory specified", pattern=r"Invalid repository ID or local directory specified: '(?P<name>[^']*)'"),
+    sight(
+        "Invalid repository ID or local directory specified",
+        pattern=r"Invalid repository ID or local directory specified: '(?P<name>[^']*)'",
+    ),
     sight("Unrecognized model in", pattern=r"Unrecognized model in (?P<name>\S+?)\. Should have a"),
     sight("Can't load the configuration of", pattern=r"Can't load the configuration of '(?P<name>[^']+)'"),
     sight("Cannot find any model weights with", pattern=r"Cannot find any model weights with [`'\"](?P<name>[^`'\"]+)"),
-    sight("failed to open GGUF file", pattern=r"failed to open GGUF file '?(?P<name>[^'\s]+)'? ?\((?:No such|Permission|Is a)"),
-    sight("No such file or directory", pattern=r"error loading model: (?:.*: )?failed to open (?P<name>\S+?): No such file or directory"),
+    sight(
+        "failed to open GGUF file",
+        pattern=r"failed to open GGUF file '?(?P<name>[^'\s]+)'? ?\((?:No such|Permission|Is a)",
+    ),
+    sight(
+        "No such file or directory",
+        pattern=r"error loading model: (?:.*: )?failed to open (?P<name>\S+?): No such file or directory",
+    ),
     sight(
         *(f"[{reason}]" for reason in _REASONS.split("|")),
         pattern=rf"(?:The model cannot be served|headway(?: \w+)?): '?(?P<name>[^\s:']+).*\[(?P<reason>{_REASONS})\]\s*$",
@@ -48,11 +61,18 @@ OFFLINE: Final = sight(
     "forbids the network",
 )
 NOT_FOUND: Final = sight(
-    "Repository Not Found for url", "404 Client Error", pattern=r"(?:Repository Not Found|404 Client Error\b.*?) for url: https?://[^/\s]+/(?:api/models/)?(?P<name>[\w.\-]+/[\w.\-]*[\w\-])"
+    "Repository Not Found for url",
+    "404 Client Error",
+    pattern=r"(?:Repository Not Found|404 Client Error\b.*?) for url: https?://[^/\s]+/(?:api/models/)?(?P<name>[\w.\-]+/[\w.\-]*[\w\-])",
 )
 REFUSED: Final = sight("401 Client Error", "403 Client Error")
 MEANT: Final = re.compile(r"Did you mean (?P<near>\S+?)(?:, which is there)?\?|does not exist, (?P<right>\S+) does")
-REVISION: Final = sight("is not a valid git identifier", "Revision Not Found for url", "Invalid rev id", pattern=r"(?:(?P<revision>[\w.\-/]+) is not a valid git identifier|Revision Not Found|Invalid rev id:? (?P<id>\S+))")
+REVISION: Final = sight(
+    "is not a valid git identifier",
+    "Revision Not Found for url",
+    "Invalid rev id",
+    pattern=r"(?:(?P<revision>[\w.\-/]+) is not a valid git identifier|Revision Not Found|Invalid rev id:? (?P<id>\S+))",
+)
 
 
 def not_a_model(case: Case) -> Found | Abstention | None:
@@ -61,7 +81,13 @@ def not_a_model(case: Case) -> Found | Abstention | None:
     hit = case.log.first(*NOT_A_MODEL)
     if hit is None:
         hit = case.log.first(OFFLINE) or case.log.first(REVISION) or _no_repository(case)
-    if hit is None or overcome(case, hit) or of_the_model_runtime(case) or only_a_warning(hit) or "ip=" in hit.line.process:
+    if (
+        hit is None
+        or overcome(case, hit)
+        or of_the_model_runtime(case)
+        or only_a_warning(hit)
+        or "ip=" in hit.line.process
+    ):
         return None
     name = _name(case, hit)
     for variant in _VARIANTS:
@@ -73,7 +99,10 @@ def not_a_model(case: Case) -> Found | Abstention | None:
 def _no_repository(case: Case) -> Hit | None:
     """The hub does not know the repository. It also answers 401 for names that do not exist; then only a near known name
     speaks for a typing error."""
-    hit = next((hit for hit in case.log.hits(NOT_FOUND) if hit.line.text[: hit.match.end()].find("Repository Not Found") >= 0), None)
+    hit = next(
+        (hit for hit in case.log.hits(NOT_FOUND) if hit.line.text[: hit.match.end()].find("Repository Not Found") >= 0),
+        None,
+    )
     if hit is None:
         return None
     misspelt = nearest_known(hit["name"], map(str, case.context.items("model.cached"))) or with_known_owner(hit["name"])
@@ -88,60 +117,6 @@ def _name(case: Case, hit: Hit) -> str:
     return named or model_place(case)
 
 
-def _adapter(case: Case, name: str, hit: Hit) -> Found | None:
-    config = file_named(case, "adapter_config.json")
-    stated = hit.match.groupdict().get("reason") == "adapter_only"
-    if (config is None and not stated) or file_named(case, "config.json") is not None:
-        return None
-    base = case.context.text("model.adapter.base_model_name_or_path") or case.context.text("model.adapter.base")
-    evidence = [hit.quote()]
-    if config is not None:
-        evidence.append(case.context.quote(f"{config.path}.name"))
-        if not base and (said := re.search(r"base_model_name_or_path\"?\s*:\s*\"([^\"]+)\"", config.head)):
-            base = said[1]
-    alias = name.rstrip("/").rsplit("/", 1)[-1] or "adapter"
-    of_base = Words(f" of {base}", f"（基座 {base}）") if base else Words("", "")
-    return Found(
-        cause=Words(
-            f"{name} holds only a LoRA adapter{of_base.en} (adapter_config.json and no config.json): it cannot be served alone. The base model has to be"
-            " started and the adapter given to it.",
-            f"{name} 里只有 LoRA 适配器{of_base.zh}（有 adapter_config.json，没有 config.json），不能单独提供服务：要启动基座模型，再把适配器交给它。",
-        ),
-        evidence=evidence,
-        fixes=[
-            Fix(
-                Words("serve the base model and name the adapter as a LoRA module", "启动基座模型，并把适配器作为 LoRA 模块加载"),
-                f"vllm serve {base} --enable-lora --lora-modules {alias}={name}" if base else f"--enable-lora --lora-modules {alias}={name}",
-            ),
-            Fix(Words("or merge the adapter into its base model (peft: merge_and_unload) and serve the result", "或用 peft 的 merge_and_unload 把适配器合并进基座模型后再启动")),
-        ],
-        verify=Words(f"`curl -s http://127.0.0.1:8000/v1/models` lists the base model and {alias}", f"`curl -s http://127.0.0.1:8000/v1/models` 同时列出基座模型和 {alias}"),
-        confidence=0.93,
-        title=Words("A LoRA adapter is not a model", "LoRA 适配器不是模型"),
-    )
-
-
-def _gguf(case: Case, name: str, hit: Hit) -> Found | None:
-    files = [file for file in model_files(case) if file.name.endswith(".gguf")]
-    if not files or file_named(case, "config.json") is not None:
-        return None
-    file = f"{name.rstrip('/')}/{files[0].name}" if not name.endswith(".gguf") else name
-    return Found(
-        cause=Words(
-            f"{name} is a folder of GGUF files ({files[0].name}) without a config.json; a loader for safetensors finds no model in it.",
-            f"{name} 是 GGUF 文件的目录（{files[0].name}），没有 config.json；面向 safetensors 的加载器在其中找不到模型。",
-        ),
-        evidence=[hit.quote(), case.context.quote(f"{files[0].path}.name")],
-        fixes=[
-            Fix(Words("name the file, in a program that reads GGUF", "用能读取 GGUF 的程序，并指定文件本身"), f"headway serve {file}"),
-            Fix(Words("or with llama.cpp", "或使用 llama.cpp"), f"llama-server -m {file}"),
-        ],
-        verify=Words(f"`headway plan {file}` names the architecture and the size", f"`headway plan {file}` 给出架构和大小"),
-        confidence=0.92,
-        title=Words("A folder of GGUF files, not a model folder", "这是 GGUF 目录，不是模型目录"),
-    )
-
-
 def _path(case: Case, name: str, hit: Hit) -> Found | None:
     # `a/b` may be a hub id; anything that starts like a path, or has more parts, is one
     if not name.startswith(("/", "./", "../", "~")) and name.count("/") < 2 and not name.endswith(".gguf"):
@@ -154,26 +129,52 @@ def _path(case: Case, name: str, hit: Hit) -> Found | None:
     missing = model_files(case) and file_named(case, "config.json") is None
     if missing:
         held = ", ".join(file.name for file in model_files(case)[:4])
-        why = Words(f"The folder {name} has no config.json (it holds {held}): it is not the folder of a model", f"目录 {name} 中没有 config.json（其中有 {held}）：它不是模型目录")
+        why = Words(
+            f"The folder {name} has no config.json (it holds {held}): it is not the folder of a model",
+            f"目录 {name} 中没有 config.json（其中有 {held}）：它不是模型目录",
+        )
     elif relative:
         why = Words(
             f"{name} is a relative path and does not exist from the directory in which the server was started, so it was taken for a name on the hub",
             f"{name} 是相对路径，在服务器的启动目录下不存在，因此被当成了模型库中的名字",
         )
     else:
-        why = Words(f"The path {name} is no model folder where the server runs", f"在服务器运行的位置，路径 {name} 不是模型目录")
-    hint = Words("; inside a container only mounted folders exist", "；容器内只存在挂载进去的目录") if inside else Words("", "")
+        why = Words(
+            f"The path {name} is no model folder where the server runs", f"在服务器运行的位置，路径 {name} 不是模型目录"
+        )
+    hint = (
+        Words("; inside a container only mounted folders exist", "；容器内只存在挂载进去的目录")
+        if inside
+        else Words("", "")
+    )
     folder = name if not name.endswith(".gguf") else name.rsplit("/", 1)[0]
     mount = folder.rstrip("/")
-    fixes = [Fix(Words("use the folder that exists, spelt like this", "使用实际存在的目录，按此拼写"), f"--model {near}")] if near else []
+    fixes = (
+        [Fix(Words("use the folder that exists, spelt like this", "使用实际存在的目录，按此拼写"), f"--model {near}")]
+        if near
+        else []
+    )
     if inside and not relative and not missing:
-        fixes.append(Fix(Words("mount the folder at that place", "把目录挂载到该位置"), f"docker run -v {mount}:{mount}:ro"))
-    fixes.append(Fix(Words("look at the place and give the absolute path of the folder with config.json", "检查该位置，并给出含 config.json 目录的绝对路径"), f"ls -la {folder}"))
+        fixes.append(
+            Fix(Words("mount the folder at that place", "把目录挂载到该位置"), f"docker run -v {mount}:{mount}:ro")
+        )
+    fixes.append(
+        Fix(
+            Words(
+                "look at the place and give the absolute path of the folder with config.json",
+                "检查该位置，并给出含 config.json 目录的绝对路径",
+            ),
+            f"ls -la {folder}",
+        )
+    )
     return Found(
         cause=Words(f"{why.en}{hint.en}.", f"{why.zh}{hint.zh}。"),
         evidence=[hit.quote()],
         fixes=fixes,
-        verify=Words(f"`headway plan {near or name}` prints the architecture and the size", f"`headway plan {near or name}` 打印架构和大小"),
+        verify=Words(
+            f"`headway plan {near or name}` prints the architecture and the size",
+            f"`headway plan {near or name}` 打印架构和大小",
+        ),
         confidence=0.9,
     )
 
@@ -184,13 +185,24 @@ def _revision(case: Case, name: str, hit: Hit) -> Found | None:
         return None
     revision = seen["revision"] or seen["id"] or case.launch.value("revision")
     return Found(
-        cause=Words(f"{name} has no revision {revision or 'of that name'}: the branch, tag or commit is misspelt or was removed.", f"{name} 没有名为 {revision or '该名称'} 的版本：分支、标签或提交拼写有误或已被删除。"),
+        cause=Words(
+            f"{name} has no revision {revision or 'of that name'}: the branch, tag or commit is misspelt or was removed.",
+            f"{name} 没有名为 {revision or '该名称'} 的版本：分支、标签或提交拼写有误或已被删除。",
+        ),
         evidence=[seen.quote()],
         fixes=[
             Fix(Words("use the main branch", "使用主分支"), "--revision main"),
-            Fix(Words("or copy the full 40-digit commit from the history of the repository", "或从仓库历史中复制完整的 40 位提交号")),
+            Fix(
+                Words(
+                    "or copy the full 40-digit commit from the history of the repository",
+                    "或从仓库历史中复制完整的 40 位提交号",
+                )
+            ),
         ],
-        verify=Words(f"`hf download {name} config.json --revision main` succeeds", f"`hf download {name} config.json --revision main` 成功"),
+        verify=Words(
+            f"`hf download {name} config.json --revision main` succeeds",
+            f"`hf download {name} config.json --revision main` 成功",
+        ),
         confidence=0.9,
         title=Words("The revision does not exist", "该版本不存在"),
     )
@@ -199,16 +211,46 @@ def _revision(case: Case, name: str, hit: Hit) -> Found | None:
 def _offline(case: Case, name: str, hit: Hit) -> Found | None:
     seen = case.log.first(OFFLINE)
     known = [str(known) for known in case.context.items("model.cached")]
-    if seen is None or (near := nearest_known(name, known)):
+    if seen is None or nearest_known(name, known):
         return None
-    forced = next((variable for variable in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if case.context.text(f"env.{variable}") in ("1", "True", "true", "yes")), "")
-    reason = Words(f"{forced}=1 forbids the network", f"{forced}=1 禁止联网") if forced else Words("the hub cannot be reached", "无法连接模型库")
-    evidence = [seen.quote()] + ([case.context.quote(f"env.{forced}")] if forced else []) + ([hit.quote()] if hit.line.number != seen.line.number else [])
+    forced = next(
+        (
+            variable
+            for variable in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+            if case.context.text(f"env.{variable}") in ("1", "True", "true", "yes")
+        ),
+        "",
+    )
+    reason = (
+        Words(f"{forced}=1 forbids the network", f"{forced}=1 禁止联网")
+        if forced
+        else Words("the hub cannot be reached", "无法连接模型库")
+    )
+    evidence = (
+        [seen.quote()]
+        + ([case.context.quote(f"env.{forced}")] if forced else [])
+        + ([hit.quote()] if hit.line.number != seen.line.number else [])
+    )
     folder = case.context.text("env.HF_HUB_CACHE") or case.context.text("env.HF_HOME")
-    fixes = [Fix(Words("fetch it once on a connected machine, and carry the cache folder over", "在能联网的机器上下载一次，再把缓存目录拷贝过来"), f"hf download {name}" + (f" --cache-dir {folder}" if folder else ""))]
+    fixes = [
+        Fix(
+            Words(
+                "fetch it once on a connected machine, and carry the cache folder over",
+                "在能联网的机器上下载一次，再把缓存目录拷贝过来",
+            ),
+            f"hf download {name}" + (f" --cache-dir {folder}" if folder else ""),
+        )
+    ]
     if forced:
-        fixes.append(Fix(Words("or allow the network for the first start", "或在首次启动时允许联网"), f"env -u {forced} {case.launch.command or f'vllm serve {name}'}"))
-    fixes.append(Fix(Words("or give the folder of a downloaded copy instead of the name", "或用已下载副本的目录代替名字")))
+        fixes.append(
+            Fix(
+                Words("or allow the network for the first start", "或在首次启动时允许联网"),
+                f"env -u {forced} {case.launch.command or f'vllm serve {name}'}",
+            )
+        )
+    fixes.append(
+        Fix(Words("or give the folder of a downloaded copy instead of the name", "或用已下载副本的目录代替名字"))
+    )
     return Found(
         cause=Words(
             f"{name} is not completely in the cache and {reason.en}, so that no file of it can be read. The name itself may be right.",
@@ -216,7 +258,10 @@ def _offline(case: Case, name: str, hit: Hit) -> Found | None:
         ),
         evidence=evidence,
         fixes=fixes,
-        verify=Words(f"`HF_HUB_OFFLINE=1 hf download {name}` ends without an error", f"`HF_HUB_OFFLINE=1 hf download {name}` 无错误结束"),
+        verify=Words(
+            f"`HF_HUB_OFFLINE=1 hf download {name}` ends without an error",
+            f"`HF_HUB_OFFLINE=1 hf download {name}` 无错误结束",
+        ),
         confidence=0.92,
         title=Words("Offline, and the model is not in the cache", "离线且缓存中没有该模型"),
         explains=("N19", "N1", "N20"),
@@ -234,7 +279,11 @@ def _spelling(case: Case, name: str, hit: Hit) -> Found | None:
     if near == right:
         evidence.append(case.context.quote(f"model.cached.{known.index(near)}"))
     only_case = right.lower() == name.lower()
-    difference = Words("only upper and lower case differ", "只有大小写不同") if only_case else Words("the name is misspelt", "名字拼写有误")
+    difference = (
+        Words("only upper and lower case differ", "只有大小写不同")
+        if only_case
+        else Words("the name is misspelt", "名字拼写有误")
+    )
     return Found(
         cause=Words(
             f"There is no model {name}: {difference.en}; the closest {'one on this machine' if near == right else 'known name'} is {right}.",
@@ -242,7 +291,9 @@ def _spelling(case: Case, name: str, hit: Hit) -> Found | None:
         ),
         evidence=evidence,
         fixes=[Fix(Words("use the closest name", "使用最接近的名字"), _started_with(case, name, right))],
-        verify=Words(f"`headway plan {right}` prints the architecture and the size", f"`headway plan {right}` 打印架构和大小"),
+        verify=Words(
+            f"`headway plan {right}` prints the architecture and the size", f"`headway plan {right}` 打印架构和大小"
+        ),
         confidence=0.95 if near == right or meant else 0.85,
     )
 
@@ -258,10 +309,18 @@ def _unknown(case: Case, name: str, hit: Hit) -> Found:
         ),
         evidence=[hit.quote(), *([refused.quote()] if refused else [])],
         fixes=[
-            Fix(Words("copy the exact name (owner/name) from the page of the model, or give the absolute path of a folder with config.json", "从模型页面复制准确的名字（所有者/名称），或给出含 config.json 目录的绝对路径")),
+            Fix(
+                Words(
+                    "copy the exact name (owner/name) from the page of the model, or give the absolute path of a folder with config.json",
+                    "从模型页面复制准确的名字（所有者/名称），或给出含 config.json 目录的绝对路径",
+                )
+            ),
             Fix(Words("list what is on this machine", "列出本机已有的模型"), "hf cache ls"),
         ],
-        verify=Words("`headway plan` with the corrected name prints the architecture and the size", "用更正后的名字运行 `headway plan`，会打印架构和大小"),
+        verify=Words(
+            "`headway plan` with the corrected name prints the architecture and the size",
+            "用更正后的名字运行 `headway plan`，会打印架构和大小",
+        ),
         confidence=STATED if refused else 0.85,
     )
 
@@ -271,19 +330,32 @@ def _started_with(case: Case, wrong: str, right: str) -> str:
     return command.replace(wrong, right) if wrong in command else f"vllm serve {right}"
 
 
-_VARIANTS: Final[tuple[Callable[[Case, str, Hit], Found | None], ...]] = (_revision, _adapter, _gguf, _offline, _path, _spelling)
+_VARIANTS: Final[tuple[Callable[[Case, str, Hit], Found | None], ...]] = (
+    _revision,
+    adapter_folder,
+    gguf_folder,
+    _offline,
+    _path,
+    _spelling,
+)
 
 RULES: Final = (
     Rule(
         id="L1",
         title=Words("The name or path is not a model", "名字或路径不是模型"),
-        symptoms=Words("`is not a local folder and is not a valid model identifier`, `does not appear to have a file named config.json`", "`is not a local folder and is not a valid model identifier`、`does not appear to have a file named config.json`"),
+        symptoms=Words(
+            "`is not a local folder and is not a valid model identifier`, `does not appear to have a file named config.json`",
+            "`is not a local folder and is not a valid model identifier`、`does not appear to have a file named config.json`",
+        ),
         why=Words(
             "a typing error or the wrong case, a relative path, a path outside the container, an adapter or GGUF folder, or offline with an empty cache",
             "拼写或大小写错误、相对路径、容器外的路径、只有适配器或 GGUF 的目录，或离线且缓存为空",
         ),
         needs=Words("the name, the names in the cache, the listing of the folder", "名字、缓存中的名字、目录列表"),
-        remedy=Words("the nearest known name; for an adapter its base model with --lora-modules", "使用最接近的已知名字；适配器则用基座模型加 --lora-modules"),
+        remedy=Words(
+            "the nearest known name; for an adapter its base model with --lora-modules",
+            "使用最接近的已知名字；适配器则用基座模型加 --lora-modules",
+        ),
         check=Words("`headway plan MODEL` prints architecture and size", "`headway plan MODEL` 打印架构和大小"),
         judge=not_a_model,
         sees=(*NOT_A_MODEL, OFFLINE, NOT_FOUND, REFUSED, REVISION),

@@ -20,10 +20,15 @@ HEADER: Final = sight(
     pattern=r"while deserializing header: ?(?P<what>.*)",
 )
 HEADWAY: Final = sight(
-    *(f"[{reason}]" for reason in ("truncated", "header_length", "header_json", "hash_mismatch", "index_invalid", "missing_shards")),
+    *(
+        f"[{reason}]"
+        for reason in ("truncated", "header_length", "header_json", "hash_mismatch", "index_invalid", "missing_shards")
+    ),
     pattern=r"(?P<text>.*)\[(?P<reason>truncated|header_length|header_json|hash_mismatch|index_invalid|missing_shards)\]\s*$",
 )
-MAGIC: Final = sight("invalid magic", "bad magic", pattern=r"(?:invalid magic characters?:? ?['\"]?(?P<magic>[^'\",]*)|bad magic)")
+MAGIC: Final = sight(
+    "invalid magic", "bad magic", pattern=r"(?:invalid magic characters?:? ?['\"]?(?P<magic>[^'\",]*)|bad magic)"
+)
 GGUF_SHORT: Final = sight(
     "is not within the file bounds",
     "model is corrupted or incomplete",
@@ -31,19 +36,36 @@ GGUF_SHORT: Final = sight(
     "failed to read key-value pairs",
     "failed to read magic",
 )
-GGUF_NAME: Final = sight("loading model '", "failed to load model from ", "failed to load model, '", "failed to load model '", pattern=r"(?:loading model|failed to load model(?: from|,)?) '?(?P<name>[^'\s]+\.gguf)")
+GGUF_NAME: Final = sight(
+    "loading model '",
+    "failed to load model from ",
+    "failed to load model, '",
+    "failed to load model '",
+    pattern=r"(?:loading model|failed to load model(?: from|,)?) '?(?P<name>[^'\s]+\.gguf)",
+)
 PICKLE: Final = sight(
     "failed finding central directory",
     "invalid load key",
     "file in archive is not in a subdirectory",
     pattern=r"failed finding central directory|invalid load key, '(?P<key>[^']*)'|file in archive is not in",
 )
-SIZE: Final = sight("Consistency check failed", pattern=r"Consistency check failed: file should be of size (?P<wanted>\d+) but has size (?P<found>\d+)(?: \((?P<name>[^)]+)\))?")
-BAD_JSON: Final = sight("is not a valid JSON file", pattern=r"config file at '(?P<name>[^']+)' is not a valid JSON file")
+SIZE: Final = sight(
+    "Consistency check failed",
+    pattern=r"Consistency check failed: file should be of size (?P<wanted>\d+) but has size (?P<found>\d+)(?: \((?P<name>[^)]+)\))?",
+)
+BAD_JSON: Final = sight(
+    "is not a valid JSON file", pattern=r"config file at '(?P<name>[^']+)' is not a valid JSON file"
+)
 
 _SAID: Final[tuple[tuple[str, Damage], ...]] = (
-    (r"(?i)incomplete|not fully covered|MetadataIncompleteBuffer|not within the file bounds|central directory|missing_shards|truncated", "truncated"),
-    (r"(?i)header ?too ?large|HeaderTooLarge|InvalidHeader|invalid header|header_length|header_json|HeaderTooSmall|header too small", "not a model file"),
+    (
+        r"(?i)incomplete|not fully covered|MetadataIncompleteBuffer|not within the file bounds|central directory|missing_shards|truncated",
+        "truncated",
+    ),
+    (
+        r"(?i)header ?too ?large|HeaderTooLarge|InvalidHeader|invalid header|header_length|header_json|HeaderTooSmall|header too small",
+        "not a model file",
+    ),
 )
 
 
@@ -92,19 +114,33 @@ def _what(damage: Damage | None, bad: list[ModelFile], name: str) -> Words:
     file = bad[0] if bad else None
     shown = name or "A weight file"
     shown_zh = name or "某个权重文件"
-    more = Words(f" (and {len(bad) - 1} more)" if len(bad) > 1 else "", f"（另有 {len(bad) - 1} 个）" if len(bad) > 1 else "")
-    nbytes = Words(f" of {file.nbytes:,} bytes" if file and file.nbytes is not None else "", f"（{file.nbytes:,} 字节）" if file and file.nbytes is not None else "")
+    more = Words(
+        f" (and {len(bad) - 1} more)" if len(bad) > 1 else "", f"（另有 {len(bad) - 1} 个）" if len(bad) > 1 else ""
+    )
+    nbytes = Words(
+        f" of {file.nbytes:,} bytes" if file and file.nbytes is not None else "",
+        f"（{file.nbytes:,} 字节）" if file and file.nbytes is not None else "",
+    )
     if damage == "pointer":
-        return Words(f"{shown}{more.en} is a Git LFS pointer{nbytes.en}, a small text that stands for the weights: the repository was cloned without LFS.", f"{shown}{more.zh} 是 Git LFS 指针{nbytes.zh}，只是代表权重的一小段文本：克隆仓库时没有使用 LFS。")
+        return Words(
+            f"{shown}{more.en} is a Git LFS pointer{nbytes.en}, a small text that stands for the weights: the repository was cloned without LFS.",
+            f"{shown}{more.zh} 是 Git LFS 指针{nbytes.zh}，只是代表权重的一小段文本：克隆仓库时没有使用 LFS。",
+        )
     if damage == "web page":
-        return Words(f"{shown}{more.en} is an HTML web page{nbytes.en} (an error or login page that was saved under that name), not a GGUF or safetensors file.", f"{shown}{more.zh} 是一个 HTML 网页{nbytes.zh}（以该名字保存的错误页或登录页），不是 GGUF 或 safetensors 文件。")
+        return Words(
+            f"{shown}{more.en} is an HTML web page{nbytes.en} (an error or login page that was saved under that name), not a GGUF or safetensors file.",
+            f"{shown}{more.zh} 是一个 HTML 网页{nbytes.zh}（以该名字保存的错误页或登录页），不是 GGUF 或 safetensors 文件。",
+        )
     if damage in ("truncated", "empty"):
         if file is not None and file.nbytes is not None and file.expected:
             return Words(
                 f"{shown}{more.en} is truncated: {file.nbytes:,} of {file.expected:,} bytes are there ({100 * file.nbytes / file.expected:.1f} %), the download was interrupted.",
                 f"{shown}{more.zh} 被截断：只有 {file.nbytes:,} / {file.expected:,} 字节（{100 * file.nbytes / file.expected:.1f} %），下载被中断。",
             )
-        return Words(f"{shown}{more.en} is truncated{nbytes.en}: its header promises more bytes than the file has, the download or copy was interrupted.", f"{shown}{more.zh} 被截断{nbytes.zh}：文件头声明的字节数多于实际，下载或复制被中断。")
+        return Words(
+            f"{shown}{more.en} is truncated{nbytes.en}: its header promises more bytes than the file has, the download or copy was interrupted.",
+            f"{shown}{more.zh} 被截断{nbytes.zh}：文件头声明的字节数多于实际，下载或复制被中断。",
+        )
     return Words(
         f"{shown} does not start like a weight file: usually it is a Git LFS pointer or an HTML error page under that name (its first bytes tell), or it is damaged.",
         f"{shown_zh}的开头不是权重文件格式：通常是同名的 Git LFS 指针或 HTML 错误页（看开头几个字节即可判断），或文件已损坏。",
@@ -114,20 +150,46 @@ def _what(damage: Damage | None, bad: list[ModelFile], name: str) -> Words:
 def _fixes(case: Case, damage: Damage | None, names: list[str]) -> list[Fix]:
     folder, name = model_directory(case), hub_id(case)
     again = Fix(
-        Words(f"download {names[0] if len(names) == 1 else 'these files'} again", f"重新下载 {names[0]}" if len(names) == 1 else "重新下载这些文件"),
+        Words(
+            f"download {names[0] if len(names) == 1 else 'these files'} again from the original repository",
+            f"从原始仓库重新下载{f' {names[0]}' if len(names) == 1 else '这些文件'}",
+        ),
         _download(name, folder, names),
     )
     place = folder or "."
     if damage == "pointer":
-        return [Fix(Words("fetch the real files behind the LFS pointers", "取回 LFS 指针对应的真实文件"), f"cd {place} && git lfs install && git lfs pull"), again]
+        return [
+            Fix(
+                Words("fetch the real files behind the LFS pointers", "取回 LFS 指针对应的真实文件"),
+                f"cd {place} && git lfs install && git lfs pull",
+            ),
+            again,
+        ]
     if damage == "web page":
         return [
-            Fix(Words("delete the page and download the file again from its direct (resolve) address, logged in if the repository asks for it", "删除该网页文件，从直接下载（resolve）地址重新下载；仓库要求登录时先登录"), again.command),
-            Fix(Words("look at the page: it says why the file was not sent", "查看该网页内容：其中写明了未返回文件的原因"), f"head -c 300 {place}/{names[0]}" if names else None),
+            Fix(
+                Words(
+                    "delete the page and download the file again from its direct (resolve) address, logged in if the repository asks for it",
+                    "删除该网页文件，从直接下载（resolve）地址重新下载；仓库要求登录时先登录",
+                ),
+                again.command,
+            ),
+            Fix(
+                Words(
+                    "look at the page: it says why the file was not sent", "查看该网页内容：其中写明了未返回文件的原因"
+                ),
+                f"head -c 300 {place}/{names[0]}" if names else None,
+            ),
         ]
     if damage == "not a model file":
         return [
-            Fix(Words("look at the first bytes: `version https` is a Git LFS pointer, `<!DO` a web page", "查看开头字节：`version https` 是 Git LFS 指针，`<!DO` 是网页"), f"for f in {place}/*.safetensors; do echo $f $(stat -c %s $f) $(head -c 16 $f | tr -dc '[:print:]'); done"),
+            Fix(
+                Words(
+                    "look at the first bytes: `version https` is a Git LFS pointer, `<!DO` a web page",
+                    "查看开头字节：`version https` 是 Git LFS 指针，`<!DO` 是网页",
+                ),
+                f"for f in {place}/*.safetensors; do echo $f $(stat -c %s $f) $(head -c 16 $f | tr -dc '[:print:]'); done",
+            ),
             Fix(Words("for pointers: fetch the real files", "若是指针：取回真实文件"), f"cd {place} && git lfs pull"),
             again,
         ]
@@ -137,7 +199,7 @@ def _fixes(case: Case, damage: Damage | None, names: list[str]) -> list[Fix]:
 def _download(name: str, folder: str, names: list[str]) -> str | None:
     files = " ".join(file for file in names if file)
     if not name:
-        return f"rm {' '.join(f'{folder}/{file}' for file in names if file)}" if folder and files else None
+        return None
     target = f" --local-dir {folder}" if folder else " --force-download"
     return f"hf download {name}{' ' + files if files else ''}{target}"
 
@@ -156,8 +218,14 @@ RULES: Final = (
     Rule(
         id="L7",
         title=Words("A weight file is not what its name says", "权重文件名不副实"),
-        symptoms=Words("`Error while deserializing header`, `invalid magic characters`", "`Error while deserializing header`、`invalid magic characters`"),
-        why=Words("a Git LFS pointer, a saved web page, or an interrupted download", "Git LFS 指针、被保存的网页，或中断的下载"),
+        symptoms=Words(
+            "`Error while deserializing header`, `invalid magic characters`",
+            "`Error while deserializing header`、`invalid magic characters`",
+        ),
+        why=Words(
+            "a Git LFS pointer, a saved web page, or an interrupted download",
+            "Git LFS 指针、被保存的网页，或中断的下载",
+        ),
         needs=Words("sizes against the index, and the first bytes", "与索引对照的文件大小，以及开头字节"),
         remedy=Words("fetch that file again, `git lfs pull`", "重新获取该文件，`git lfs pull`"),
         check=Words("size and sha256", "大小与 sha256"),

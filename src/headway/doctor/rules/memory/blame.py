@@ -28,7 +28,7 @@ def blame(case: Case) -> Blame | None:
     """None without such a message, or when its numbers and its place say nothing."""
     if not case.out_of_memory:
         return None
-    oom = case.out_of_memory[0]
+    oom = next((one for one in case.out_of_memory if one.total is not None), case.out_of_memory[0])
     moment = moment_of(case, oom)
     rule = _rule(case, oom, moment)
     return Blame(rule, oom, moment) if rule else None

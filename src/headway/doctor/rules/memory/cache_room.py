@@ -31,6 +31,7 @@ _GUESSED_PEAK: Final = 1.0
 _ONE_SEQUENCE: Final = 0.5
 _FOREIGN_GIB: Final = 1.0
 _OWN_CONTEXT: Final = 0.5
+_LARGE: Final = 0.7  # weights above this part of the device are the large term, whatever the share
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def _fault(room: Room) -> Fault:
         # it counts inside the cap: to end it helps where the model alone fits; else the cap has to grow as well
         if needed <= room.cap or needed <= _HIGHEST * room.total < needed + room.foreign:
             return "foreign"
-    if room.share < room.least <= _HIGHEST and (room.share <= 0.85 or room.weights < 0.6 * room.total):
+    if room.share < room.least <= _HIGHEST and room.weights < _LARGE * room.total:
         return "cap"
     if room.weights + 1.5 < room.cap and peak > max(2.0, 0.3 * room.weights):
         return "activations"
@@ -139,9 +140,12 @@ def no_room(case: Case) -> Found | None:
         fixes = [Fix(Words("make the step, and with it the activation peak, smaller", "减小单步 token 数，从而降低激活峰值"), flag(case, "step", smaller))]
         fixes.append(Fix(Words("and fewer sequences at once", "并减少同时处理的序列数"), flag(case, "sequences", 64)))
     else:
+        tight = room.least is not None and room.share < room.least <= _HIGHEST
+        more = f"a share of {room.least:g} would only just leave room for one sequence" if tight else "a share near 1 would not help"
+        more_zh = f"份额 {room.least:g} 也只够放一个序列" if tight else "把份额提到接近 1 无济于事"
         cause = Words(
-            f"No KV block fits: {terms.en}. The weights are the large term, so a share near 1 would not help, and a smaller share makes it worse.",
-            f"放不下任何 KV 块：{terms.zh}。占大头的是权重，因此把份额提到接近 1 无济于事，调低份额只会更糟。",
+            f"No KV block fits: {terms.en}. The weights are the large term, so {more}, and a smaller share makes it worse.",
+            f"放不下任何 KV 块：{terms.zh}。占大头的是权重，因此{more_zh}，调低份额只会更糟。",
         )
         fixes = lighter_weights(case, room.weights or 0.0, room.total) if room.weights else _unknown_weights(case)
     return Found(
@@ -174,11 +178,13 @@ def cap_too_small(case: Case) -> Found | None:
     highest = 0.9 if alone else round_down((room.total - room.foreign - 0.5) / room.total) if room.total else 0.9
     wanted = max(least, highest if not case.device.is_cpu else round_up(least + 0.05))
     terms = room.sum()
+    needs = f"The model needs at least {least:g} of it" if room.least is not None else "The total of the device is not in the log"
+    needs_zh = f"该模型至少需要 {least:g}" if room.least is not None else "日志中没有设备总量"
     return Found(
         cause=Words(
-            f"{flag(case, 'share')} {room.share:g} is a cap on the whole device, not the part to spare: {terms.en}. The model needs at least {least:g} of it;"
+            f"{flag(case, 'share')} {room.share:g} is a cap on the whole device, not the part to spare: {terms.en}. {needs};"
             " a smaller value, or a larger card, is not the answer.",
-            f"{flag(case, 'share')} {room.share:g} 是对整个设备的上限，而不是“留出多少”：{terms.zh}。该模型至少需要 {least:g}；调得更小或换更大的卡都不对。",
+            f"{flag(case, 'share')} {room.share:g} 是对整个设备的上限，而不是“留出多少”：{terms.zh}。{needs_zh}；调得更小或换更大的卡都不对。",
         ),
         evidence=room.quotes(case),
         fixes=[

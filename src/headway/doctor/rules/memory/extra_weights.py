@@ -74,9 +74,7 @@ def _adapted(case: Case) -> tuple[float | None, bool]:
         return float(layer * shape.layers), False
     if case.model.parameters is None:
         return None, True
-    return _DRAFT_OBJECT: Final = re.compile(r"SpeculativeConfig\([^)]*?\bmodel='(?P<name>[^']+)'")
-_ABOUT_CACHE: Final = re.compile(r"(?i)kv|cache|concurren|context|缓存|并发|上下文")
-_LORA_NUMBERS_8B * (case.model.parameters / 8.03e9) ** (2 / 3), True
+    return _LORA_NUMBERS_8B * (case.model.parameters / 8.03e9) ** (2 / 3), True
 
 
 def _missing(case: Case) -> tuple[float | None, list[Quote]] | None:

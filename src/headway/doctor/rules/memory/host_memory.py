@@ -152,7 +152,11 @@ def _when(case: Case) -> str:
 
 
 def _remedies(case: Case, needed: float | None, limit: float | None, ranks: int, extra: float) -> list[Fix]:
-    fixes = []
+    fixes: list[Fix] = []
+    if case.device.is_cpu and extra >= 2:
+        rest = (limit or 0.0) - (needed or 0.0) + extra
+        cache = max(1, int(rest)) if needed is not None and limit is not None and rest < extra else max(1, int(extra) // 2)
+        fixes.append(Fix(Words(f"a smaller KV cache in RAM: {extra:g} -> {cache} GiB", f"减小内存中的 KV 缓存：{extra:g} -> {cache} GiB"), f"VLLM_CPU_KVCACHE_SPACE={cache}"))
     ram = case.context.number("host.ram_gib")
     target = math.ceil(max(needed or 0.0, (limit or 0.0) * 1.25 if needed is None or limit is None or needed <= limit else 0.0))
     way = _way(case)
@@ -169,9 +173,7 @@ def _remedies(case: Case, needed: float | None, limit: float | None, ranks: int,
         fixes.append(Fix(Words("map the weights lazily instead of reading whole files into RAM", "按需映射权重，而不是整文件读入内存"), "--safetensors-load-strategy lazy"))
     if ranks > 1:
         fixes.append(Fix(Words(f"fewer ranks than {ranks} on this host: each loads through RAM at the same time", f"本机 rank 少于 {ranks} 个：它们会同时经内存加载")))
-    if case.device.is_cpu and extra >= 2:
-        fixes.append(Fix(Words("a smaller KV cache in RAM", "减小内存中的 KV 缓存"), f"VLLM_CPU_KVCACHE_SPACE={max(1, int(extra) // 2)}"))
-    elif (case.launch.number("swap_space") or 0) > 0:
+    if (case.launch.number("swap_space") or 0) > 0:
         fixes.append(Fix(Words("no pinned swap space", "不要固定的交换空间"), "--swap-space 0"))
     return fixes
 

@@ -16,6 +16,10 @@ from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
 _CONTEXT_GIB: Final = 1.0
+_EARLY: Final = Words(
+    " It happened while the weights were loaded: neither cache nor context exists yet, so a lower memory share or a shorter context cannot help.",
+    "失败发生在加载权重时：此时还没有缓存和上下文，降低显存份额或缩短上下文都没有用。",
+)
 _SECTION: Final = {
     "awq": '"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": true, "version": "gemm"}',
     "gptq": '"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": false}',
@@ -43,8 +47,8 @@ def weights_larger_than_card(case: Case) -> Found | None:
     closes = each is not None and total is not None and each > total - _CONTEXT_GIB
     return Found(
         cause=Words(
-            en + " It happened while the weights were loaded: neither cache nor context exists yet, so a lower memory share or a shorter context cannot help.",
-            zh + "失败发生在加载权重时：此时还没有缓存和上下文，降低显存份额或缩短上下文都没有用。",
+            en + (_EARLY.en if failure.moment != "unknown" else ""),
+            zh + (_EARLY.zh if failure.moment != "unknown" else ""),
         ),
         evidence=evidence,
         fixes=lighter_weights(case, each or own or total or 0.0, total),
@@ -52,7 +56,7 @@ def weights_larger_than_card(case: Case) -> Found | None:
             f"`Model loading took` stays below {total - _CONTEXT_GIB:.1f} GiB and the start goes on" if total else "`Model loading took` appears in the log",
             f"`Model loading took` 低于 {total - _CONTEXT_GIB:.1f} GiB 且启动继续" if total else "日志出现 `Model loading took`",
         ),
-        confidence=STATED if closes else 0.85,
+        confidence=STATED if closes else 0.85 if failure.moment != "unknown" else 0.65,
     )
 
 

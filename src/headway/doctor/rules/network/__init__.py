@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headway.doctor.rules.network import (
+    abandoned_work,
     browser,
     handles,
     names_and_keys,
@@ -14,6 +15,7 @@ from headway.doctor.rules.network import (
     stuck_engine,
     taken_address,
     time_limits,
+    too_large,
     unreachable,
 )
 from headway.doctor.rules.rule import Rule
@@ -23,6 +25,8 @@ RULES: Final[tuple[Rule, ...]] = (
     *names_and_keys.RULES,
     *request_content.RULES,
     *time_limits.RULES,
+    *abandoned_work.RULES,
+    *too_large.RULES,
     *browser.RULES,
     *taken_address.RULES,
     *proxies_and_tls.RULES,

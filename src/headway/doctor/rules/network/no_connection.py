@@ -20,7 +20,12 @@ REFUSED: Final = sight(
     "connection is refused",
 )
 RESET: Final = sight(
-    "onnection reset by peer", "ECONNRESET", "Empty reply from server", "RemoteDisconnected", "Server disconnected without sending a response", "prematurely closed connection"
+    "onnection reset by peer",
+    "ECONNRESET",
+    "Empty reply from server",
+    "RemoteDisconnected",
+    "Server disconnected without sending a response",
+    "prematurely closed connection",
 )
 NO_NAME: Final = sight(
     "Name or service not known",
@@ -55,11 +60,27 @@ NO_ANSWER: Final = sight(
     r"|(?:connect|[Cc]onnection) to \S+ (?:port \d+ )?.*(?:timed out|Operation now in progress)|Connection timed out after \d+ milli|Failed to connect to .*timed out"
     r"|\[Errno 110\] Connection timed out|connect\S* .*Connection timed out",
 )
-PUBLISHED: Final = sight("/tcp", pattern=r"(?:(?P<address>[\d.]+|\[::\]|:::?):)?(?P<outside>\d{2,5})->(?P<inside>\d{2,5})/tcp")
-INSIDE_OK: Final = sight("docker exec", "kubectl exec", "docker compose exec", "podman exec", pattern=r"(?:docker|kubectl|podman)(?: compose)? exec .*curl")
-EXITED: Final = sight("exited with code", "Back-off restarting failed container", "CrashLoopBackOff", "OOMKilled", pattern=r"(?P<name>[\w.\-]+) exited with code (?P<code>\d+)|Back-off restarting|CrashLoopBackOff|OOMKilled")
+PUBLISHED: Final = sight(
+    "/tcp", pattern=r"(?:(?P<address>[\d.]+|\[::\]|:::?):)?(?P<outside>\d{2,5})->(?P<inside>\d{2,5})/tcp"
+)
+INSIDE_OK: Final = sight(
+    "docker exec",
+    "kubectl exec",
+    "docker compose exec",
+    "podman exec",
+    pattern=r"(?:docker|kubectl|podman)(?: compose)? exec .*curl",
+)
+EXITED: Final = sight(
+    "exited with code",
+    "Back-off restarting failed container",
+    "CrashLoopBackOff",
+    "OOMKilled",
+    pattern=r"(?P<name>[\w.\-]+) exited with code (?P<code>\d+)|Back-off restarting|CrashLoopBackOff|OOMKilled",
+)
 PROBE_FAILED: Final = sight("probe failed", pattern=r"(?P<kind>Liveness|Readiness|Startup) probe failed")
-PROBE_KILLS: Final = sight("failed liveness probe, will be restarted", "failed startup probe, will be restarted", "will be restarted")
+PROBE_KILLS: Final = sight(
+    "failed liveness probe, will be restarted", "failed startup probe, will be restarted", "will be restarted"
+)
 
 # other parties that dial: collectives, stores, Ray, the hub, a router that asks its own runtime
 _NOT_A_CALLER: Final = re.compile(
@@ -70,7 +91,11 @@ _NOT_A_CALLER: Final = re.compile(
 
 def of_callers(case: Case, *sights: Sight) -> list[Hit]:
     """Hits that are of a program which calls the server, not of the parts of the server among themselves."""
-    return [hit for hit in case.log.hits(*sights) if not _NOT_A_CALLER.search(hit.line.text) and "ip=" not in hit.line.process]
+    return [
+        hit
+        for hit in case.log.hits(*sights)
+        if not _NOT_A_CALLER.search(hit.line.text) and "ip=" not in hit.line.process
+    ]
 
 
 def target_of(text: str) -> tuple[str, int] | None:

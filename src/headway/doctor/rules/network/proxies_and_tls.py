@@ -15,7 +15,13 @@ from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-VARIABLE: Final = sight("_proxy=", "_PROXY=", "_proxy:", "_PROXY:", pattern=r"\b(?P<name>(?:https?|all|HTTPS?|ALL)_(?:proxy|PROXY))[=:] ?['\"]?(?P<value>\S+)")
+VARIABLE: Final = sight(
+    "_proxy=",
+    "_PROXY=",
+    "_proxy:",
+    "_PROXY:",
+    pattern=r"\b(?P<name>(?:https?|all|HTTPS?|ALL)_(?:proxy|PROXY))[=:] ?['\"]?(?P<value>\S+)",
+)
 NO_PROXY: Final = sight("no_proxy", "NO_PROXY", pattern=r"\b(?:no_proxy|NO_PROXY)[=:] ?['\"]?(?P<value>[^\s'\"]*)")
 PROXY_ANSWER: Final = sight(
     "Server: squid",
@@ -52,10 +58,21 @@ def proxy_catches_local_calls(case: Case) -> Found | None:
     """An answer of a proxy to a call for an address of this machine or network."""
     answer = case.log.first(PROXY_ANSWER)
     variables = [hit for hit in case.log.hits(VARIABLE) if hit["value"] not in ("", "''", '""')]
-    in_context = [name for name, value in case.context.members("env").items() if re.fullmatch(r"(?i)(?:https?|all)_proxy", name) and value]
+    in_context = [
+        name
+        for name, value in case.context.members("env").items()
+        if re.fullmatch(r"(?i)(?:https?|all)_proxy", name) and value
+    ]
     if answer is None or re.search(r"huggingface|/resolve/|hub|pypi", answer.line.text):
         return None
-    call = next((hit for hit in reversed(case.log.hits(LOCAL_CALL)) if hit.line.number <= answer.line.number and not re.search(r"(?i)_proxy", hit.line.text)), None)
+    call = next(
+        (
+            hit
+            for hit in reversed(case.log.hits(LOCAL_CALL))
+            if hit.line.number <= answer.line.number and not re.search(r"(?i)_proxy", hit.line.text)
+        ),
+        None,
+    )
     if not variables and not in_context and call is None:
         return None
     host = call["host"].strip("[]") if call else "127.0.0.1"
@@ -64,7 +81,11 @@ def proxy_catches_local_calls(case: Case) -> Found | None:
     exempt = case.log.first(NO_PROXY)
     now = (exempt["value"] if exempt else "") or case.context.text("env.no_proxy") or case.context.text("env.NO_PROXY")
     entries = [entry for entry in now.split(",") if entry]
-    for wanted in ("localhost", "127.0.0.1", *(() if host in ("localhost", "127.0.0.1", "0.0.0.0", "::1") else (host,))):
+    for wanted in (
+        "localhost",
+        "127.0.0.1",
+        *(() if host in ("localhost", "127.0.0.1", "0.0.0.0", "::1") else (host,)),
+    ):
         if wanted not in entries:
             entries.append(wanted)
     value = ",".join(entries)
@@ -75,12 +96,22 @@ def proxy_catches_local_calls(case: Case) -> Found | None:
             f"The call to {host} went to the proxy of {name}{through.en}, and the answer is the proxy's, not the server's: the proxy cannot reach an address of this machine. The server itself is not involved.",
             f"对 {host} 的调用被发送到 {name} 指定的代理{through.zh}，得到的是代理的回应而不是服务器的：代理无法访问本机地址。服务器本身与此无关。",
         ),
-        evidence=quoted(answer, variables[0] if variables else None, call) + ([case.context.quote(f"env.{in_context[0]}")] if in_context and not variables else []),
+        evidence=quoted(answer, variables[0] if variables else None, call)
+        + ([case.context.quote(f"env.{in_context[0]}")] if in_context and not variables else []),
         fixes=[
-            Fix(Words("exempt local addresses in the caller's environment (both spellings)", "在调用方环境中豁免本地地址（大小写两种写法）"), f"export no_proxy={value} NO_PROXY={value}"),
+            Fix(
+                Words(
+                    "exempt local addresses in the caller's environment (both spellings)",
+                    "在调用方环境中豁免本地地址（大小写两种写法）",
+                ),
+                f"export no_proxy={value} NO_PROXY={value}",
+            ),
             Fix(Words("or for one call", "或仅对单次调用"), f"curl --noproxy '*' {base}/v1/models"),
         ],
-        verify=Words(f"`no_proxy={value} curl -si {base}/v1/models` answers 200 with `server: uvicorn`", f"`no_proxy={value} curl -si {base}/v1/models` 返回 200，且带 `server: uvicorn`"),
+        verify=Words(
+            f"`no_proxy={value} curl -si {base}/v1/models` answers 200 with `server: uvicorn`",
+            f"`no_proxy={value} curl -si {base}/v1/models` 返回 200，且带 `server: uvicorn`",
+        ),
         confidence=STATED if (variables or in_context) and call else 0.8,
         explains=("N1", "N8"),
     )
@@ -88,10 +119,35 @@ def proxy_catches_local_calls(case: Case) -> Found | None:
 
 NOT_HTTP: Final = sight("Invalid HTTP request received")
 NOT_TLS: Final = sight(
-    "wrong version number", "WRONG_VERSION_NUMBER", "packet length too long", "record layer failure", "RECORD_LAYER_FAILURE", "ERR_SSL_PROTOCOL_ERROR", "EPROTO", "server gave HTTP response to HTTPS client", "first record does not look like a TLS handshake", "unknown protocol"
+    "wrong version number",
+    "WRONG_VERSION_NUMBER",
+    "packet length too long",
+    "record layer failure",
+    "RECORD_LAYER_FAILURE",
+    "ERR_SSL_PROTOCOL_ERROR",
+    "EPROTO",
+    "server gave HTTP response to HTTPS client",
+    "first record does not look like a TLS handshake",
+    "unknown protocol",
 )
-PLAIN_TO_TLS: Final = sight("plain HTTP request was sent to HTTPS port", "Client sent an HTTP request to an HTTPS server", "SSL: HTTP_REQUEST", "[SSL: UNEXPECTED_EOF", "http request (_ssl")
-UNTRUSTED: Final = sight("CERTIFICATE_VERIFY_FAILED", "self-signed certificate", "self signed certificate", "unable to get local issuer certificate", "certificate signed by unknown authority", "DEPTH_ZERO_SELF_SIGNED_CERT", "hostname mismatch", "certificate has expired", "[certificate_refused]")
+PLAIN_TO_TLS: Final = sight(
+    "plain HTTP request was sent to HTTPS port",
+    "Client sent an HTTP request to an HTTPS server",
+    "SSL: HTTP_REQUEST",
+    "[SSL: UNEXPECTED_EOF",
+    "http request (_ssl",
+)
+UNTRUSTED: Final = sight(
+    "CERTIFICATE_VERIFY_FAILED",
+    "self-signed certificate",
+    "self signed certificate",
+    "unable to get local issuer certificate",
+    "certificate signed by unknown authority",
+    "DEPTH_ZERO_SELF_SIGNED_CERT",
+    "hostname mismatch",
+    "certificate has expired",
+    "[certificate_refused]",
+)
 
 
 def tls_does_not_match(case: Case) -> Found | None:
@@ -106,38 +162,95 @@ def tls_does_not_match(case: Case) -> Found | None:
         if garbage is None or count < 3 or secure:
             return None
         return Found(
-            cause=Words(f"{count} connections sent bytes that are no HTTP request: most often a client that speaks TLS (https://) to this plain HTTP server; a port scanner looks the same.", f"有 {count} 个连接发来的字节不是 HTTP 请求：最常见的是客户端用 TLS（https://）访问这个明文 HTTP 服务器；端口扫描看起来也一样。"),
+            cause=Words(
+                f"{count} connections sent bytes that are no HTTP request: most often a client that speaks TLS (https://) to this plain HTTP server; a port scanner looks the same.",
+                f"有 {count} 个连接发来的字节不是 HTTP 请求：最常见的是客户端用 TLS（https://）访问这个明文 HTTP 服务器；端口扫描看起来也一样。",
+            ),
             evidence=quoted(garbage, case.log.last(NOT_HTTP)),
             fixes=_to_plain(case, base),
-            verify=Words(f"`curl -s -o /dev/null -w '%{{http_code}}' {base}/health` prints 200 and the warning does not come again", f"`curl -s -o /dev/null -w '%{{http_code}}' {base}/health` 输出 200，且警告不再出现"),
+            verify=Words(
+                f"`curl -s -o /dev/null -w '%{{http_code}}' {base}/health` prints 200 and the warning does not come again",
+                f"`curl -s -o /dev/null -w '%{{http_code}}' {base}/health` 输出 200，且警告不再出现",
+            ),
             confidence=0.75,
         )
     if plain is not None and client is None:
         return Found(
-            cause=Words(f"The client speaks plain HTTP to port {port}, which serves TLS.", f"客户端用明文 HTTP 访问提供 TLS 的端口 {port}。"),
+            cause=Words(
+                f"The client speaks plain HTTP to port {port}, which serves TLS.",
+                f"客户端用明文 HTTP 访问提供 TLS 的端口 {port}。",
+            ),
             evidence=quoted(plain),
-            fixes=[Fix(Words("use https:// in the caller's base URL", "在调用方 base URL 中使用 https://"), f"base_url={base.replace('http://', 'https://')}/v1")],
-            verify=Words(f"`curl -s -o /dev/null -w '%{{http_code}}' {base.replace('http://', 'https://')}/health` prints 200", f"`curl -s -o /dev/null -w '%{{http_code}}' {base.replace('http://', 'https://')}/health` 输出 200"),
+            fixes=[
+                Fix(
+                    Words("use https:// in the caller's base URL", "在调用方 base URL 中使用 https://"),
+                    f"base_url={base.replace('http://', 'https://')}/v1",
+                )
+            ],
+            verify=Words(
+                f"`curl -s -o /dev/null -w '%{{http_code}}' {base.replace('http://', 'https://')}/health` prints 200",
+                f"`curl -s -o /dev/null -w '%{{http_code}}' {base.replace('http://', 'https://')}/health` 输出 200",
+            ),
             confidence=0.92,
         )
     if client is None and untrusted is not None:
         expired, mismatch = "expired" in untrusted.line.text, "mismatch" in untrusted.line.text
-        why = Words("it has expired", "证书已过期") if expired else Words("it is made for another host name", "证书对应的是另一个主机名") if mismatch else Words("it is self-signed or its issuer is not known to the caller", "证书是自签名的，或其签发者不被调用方信任")
+        why = (
+            Words("it has expired", "证书已过期")
+            if expired
+            else Words("it is made for another host name", "证书对应的是另一个主机名")
+            if mismatch
+            else Words(
+                "it is self-signed or its issuer is not known to the caller", "证书是自签名的，或其签发者不被调用方信任"
+            )
+        )
         return Found(
-            cause=Words(f"TLS works, but the caller does not trust the server's certificate: {why.en}. Switching the check off would hide any interception.", f"TLS 可用，但调用方不信任服务器证书：{why.zh}。关闭校验会掩盖任何中间人攻击。"),
+            cause=Words(
+                f"TLS works, but the caller does not trust the server's certificate: {why.en}. Switching the check off would hide any interception.",
+                f"TLS 可用，但调用方不信任服务器证书：{why.zh}。关闭校验会掩盖任何中间人攻击。",
+            ),
             evidence=quoted(untrusted),
-            fixes=[Fix(Words("renew the certificate, with the host name that callers use", "更新证书，并包含调用方使用的主机名"), "--ssl-certfile server.pem --ssl-keyfile server.key") if expired or mismatch else Fix(Words("give the caller the issuer's certificate", "把签发者证书交给调用方"), "export SSL_CERT_FILE=/etc/ssl/certs/company-ca.pem REQUESTS_CA_BUNDLE=/etc/ssl/certs/company-ca.pem")],
-            verify=Words("`openssl s_client -connect HOST:PORT -brief </dev/null` says `Verification: OK`".replace("HOST:PORT", _host_port(untrusted.line.text, port)), "`openssl s_client -connect HOST:PORT -brief </dev/null` 显示 `Verification: OK`".replace("HOST:PORT", _host_port(untrusted.line.text, port))),
+            fixes=[
+                Fix(
+                    Words(
+                        "renew the certificate, with the host name that callers use",
+                        "更新证书，并包含调用方使用的主机名",
+                    ),
+                    "--ssl-certfile server.pem --ssl-keyfile server.key",
+                )
+                if expired or mismatch
+                else Fix(
+                    Words("give the caller the issuer's certificate", "把签发者证书交给调用方"),
+                    "export SSL_CERT_FILE=/etc/ssl/certs/company-ca.pem REQUESTS_CA_BUNDLE=/etc/ssl/certs/company-ca.pem",
+                )
+            ],
+            verify=Words(
+                "`openssl s_client -connect HOST:PORT -brief </dev/null` says `Verification: OK`".replace(
+                    "HOST:PORT", _host_port(untrusted.line.text, port)
+                ),
+                "`openssl s_client -connect HOST:PORT -brief </dev/null` 显示 `Verification: OK`".replace(
+                    "HOST:PORT", _host_port(untrusted.line.text, port)
+                ),
+            ),
             confidence=0.9,
             title=Words("The certificate is not trusted", "证书不受信任"),
         )
     count = case.log.count(NOT_HTTP)
-    seen = Words(f" (the server logged {count} requests that are no HTTP)" if count else "", f"（服务器记录了 {count} 个非 HTTP 请求）" if count else "")
+    seen = Words(
+        f" (the server logged {count} requests that are no HTTP)" if count else "",
+        f"（服务器记录了 {count} 个非 HTTP 请求）" if count else "",
+    )
     return Found(
-        cause=Words(f"The client speaks TLS (https://) to a server that speaks plain HTTP on port {port}{seen.en}. OpenSSL and the certificate are not the problem.", f"客户端用 TLS（https://）访问在端口 {port} 上只提供明文 HTTP 的服务器{seen.zh}。问题不在 OpenSSL 或证书。"),
+        cause=Words(
+            f"The client speaks TLS (https://) to a server that speaks plain HTTP on port {port}{seen.en}. OpenSSL and the certificate are not the problem.",
+            f"客户端用 TLS（https://）访问在端口 {port} 上只提供明文 HTTP 的服务器{seen.zh}。问题不在 OpenSSL 或证书。",
+        ),
         evidence=quoted(client, garbage),
         fixes=_to_plain(case, base),
-        verify=Words(f"`curl -s -o /dev/null -w '%{{http_code}}' {base}/health` prints 200 (or, with a certificate, the same with https://)", f"`curl -s -o /dev/null -w '%{{http_code}}' {base}/health` 输出 200（若配置证书则用 https://）"),
+        verify=Words(
+            f"`curl -s -o /dev/null -w '%{{http_code}}' {base}/health` prints 200 (or, with a certificate, the same with https://)",
+            f"`curl -s -o /dev/null -w '%{{http_code}}' {base}/health` 输出 200（若配置证书则用 https://）",
+        ),
         confidence=STATED,
         explains=("N1", "N6"),
     )
@@ -151,7 +264,10 @@ def _host_port(text: str, port: int) -> str:
 def _to_plain(case: Case, base: str) -> list[Fix]:
     return [
         Fix(Words("use http:// in the caller's base URL", "在调用方 base URL 中使用 http://"), f"base_url={base}/v1"),
-        Fix(Words("or give the server a certificate, so that it speaks TLS", "或给服务器配置证书，使其提供 TLS"), "--ssl-certfile server.pem --ssl-keyfile server.key"),
+        Fix(
+            Words("or give the server a certificate, so that it speaks TLS", "或给服务器配置证书，使其提供 TLS"),
+            "--ssl-certfile server.pem --ssl-keyfile server.key",
+        ),
     ]
 
 
@@ -170,9 +286,14 @@ RULES: Final = (
     Rule(
         id="N17",
         title=Words("TLS on one side only", "只有一侧使用 TLS"),
-        symptoms=Words("`Invalid HTTP request received`, `wrong version number`", "`Invalid HTTP request received`、`wrong version number`"),
+        symptoms=Words(
+            "`Invalid HTTP request received`, `wrong version number`",
+            "`Invalid HTTP request received`、`wrong version number`",
+        ),
         why=Words("https:// against a plain HTTP server, or the reverse", "用 https:// 访问明文 HTTP 服务器，或相反"),
-        needs=Words("the scheme in the caller's URL, the server's certificate options", "调用方 URL 的协议、服务器的证书参数"),
+        needs=Words(
+            "the scheme in the caller's URL, the server's certificate options", "调用方 URL 的协议、服务器的证书参数"
+        ),
         remedy=Words("http://, or a certificate for the server", "使用 http://，或给服务器配置证书"),
         check=Words("one curl", "一次 curl"),
         judge=tls_does_not_match,

@@ -10,15 +10,27 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.facts.load import clock_seconds
 from headway.doctor.finding import Abstention, Fix, Found
-from headway.doctor.rules.network.no_connection import EXITED, INSIDE_OK, PROBE_FAILED, PROBE_KILLS, PUBLISHED, REFUSED, RESET, of_callers, target_of
+from headway.doctor.rules.network.no_connection import (
+    EXITED,
+    INSIDE_OK,
+    PROBE_FAILED,
+    PROBE_KILLS,
+    PUBLISHED,
+    REFUSED,
+    RESET,
+    of_callers,
+    target_of,
+)
 from headway.doctor.rules.network.server_address import LISTENING, bound, listener_on, listeners, port_of, ready_line
 from headway.doctor.rules.network.taken_address import bind_failed
+from headway.doctor.rules.network.wrong_place import LOOPBACK, loopback_only, other_port, wrong_mapping
 from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-_OTHER_FAULT: Final = re.compile(r"timed out|SSL|certificate|resolve|[Nn]ame or service|name resolution|getaddrinfo|No route to host|nodename")
+_OTHER_FAULT: Final = re.compile(
+    r"timed out|SSL|certificate|resolve|[Nn]ame or service|name resolution|getaddrinfo|No route to host|nodename"
+)
 
 
 def refused(case: Case) -> Found | Abstention | None:
@@ -34,88 +46,12 @@ def refused(case: Case) -> Found | Abstention | None:
     return None
 
 
-def _mapping(case: Case, first: Hit, last: Hit) -> Found | None:
-    """A container publishes a port that nobody listens on inside."""
-    inside = bound(case)
-    port = inside[1] if inside else port_of(case)
-    published = [(int(hit["outside"]), int(hit["inside"]), hit) for hit in case.log.hits(PUBLISHED)]
-    quote = quoted(published[0][2]) if published else []
-    pairs = [(outside, target) for outside, target, _ in published]
-    if not pairs and (given := re.search(r"(?:-p|--publish)[ =](?:[\d.]+:)?(\d+):(\d+)", case.launch.command)):
-        pairs, quote = [(int(given[1]), int(given[2]))], [case.context.quote("command")]
-    if not pairs or any(target == port for _, target in pairs) or (inside is None and ready_line(case) is None):
-        return None
-    outside, target = pairs[0]
-    works = case.log.first(INSIDE_OK)
-    proof = Words(" Inside the container it answers." if works else "", "在容器内它能应答。" if works else "")
-    return Found(
-        cause=Words(
-            f"The container publishes port {outside} to port {target} inside, but the server listens on port {port} there: nobody answers on {target}.{proof.en}",
-            f"容器把端口 {outside} 映射到容器内的端口 {target}，但服务器在容器内监听端口 {port}：{target} 上无人应答。{proof.zh}",
-        ),
-        evidence=[*quoted(last), *quote, *quoted(works)][:4],
-        fixes=[
-            Fix(Words(f"publish the port that the server listens on ({outside} -> {port})", f"映射服务器实际监听的端口（{outside} -> {port}）"), f"docker run -p {outside}:{port}"),
-            Fix(Words(f"or let the server listen on port {target} inside", f"或让服务器在容器内监听端口 {target}"), f"--port {target}"),
-        ],
-        verify=Words(f"`curl -s -o /dev/null -w '%{{http_code}}' http://localhost:{outside}/health` prints 200 on the host", f"在宿主机上 `curl -s -o /dev/null -w '%{{http_code}}' http://localhost:{outside}/health` 输出 200"),
-        confidence=0.95,
-        title=Words("Wrong port mapping of the container", "容器端口映射错误"),
-    )
-
-
-def _loopback_only(case: Case, first: Hit, last: Hit) -> Found | None:
-    """The server listens on loopback and the caller is elsewhere."""
-    inside = bound(case)
-    told = case.launch.value("host")
-    at = inside[0] if inside else told
-    if at not in _LOOPBACK:
-        return None
-    target = target_of(last.line.text)
-    published = case.log.first(PUBLISHED)
-    elsewhere = (target is not None and target[0] not in _LOOPBACK) or published is not None or "-p " in case.launch.command or case.log.sees(INSIDE_OK)
-    if not elsewhere:
-        return None
-    port = port_of(case)
-    return Found(
-        cause=Words(
-            f"The server listens on {at} only, and the caller is {'on the other side of a published port' if published else f'elsewhere (it dials {target[0]})' if target else 'elsewhere'}: from there nothing listens on port {port}.",
-            f"服务器只监听 {at}，而调用方{'在映射端口的另一侧' if published else f'在别处（它连接 {target[0]}）' if target else '在别处'}：从那里看端口 {port} 没有监听。",
-        ),
-        evidence=quoted(last, inside[2] if inside else None, published) + ([case.launch.flags["host"].quote] if told and not inside else []),
-        fixes=[Fix(Words("listen on the address that the caller can reach; protect it by an API key or a firewall rule for that caller", "监听调用方可达的地址；并用 API 密钥或针对该调用方的防火墙规则保护"), f"--host 0.0.0.0 --port {port}")],
-        verify=Words(f"`ss -ltn 'sport = :{port}'` shows 0.0.0.0:{port}, and curl of /health from the caller's place prints 200", f"`ss -ltn 'sport = :{port}'` 显示 0.0.0.0:{port}，且从调用方位置 curl /health 返回 200"),
-        confidence=0.9,
-        title=Words("The server listens on loopback only", "服务器只监听回环地址"),
-    )
-
-
-def _other_port(case: Case, first: Hit, last: Hit) -> Found | None:
-    """The server listens, and the caller dials another port."""
-    inside = bound(case)
-    target = target_of(last.line.text) or target_of(first.line.text)
-    ready = ready_line(case)
-    if target is None or inside is None or ready is None or ready.line.number > last.line.number:
-        return None
-    if target[1] == inside[1] or case.log.sees(PUBLISHED):
-        return None
-    return Found(
-        cause=Words(f"The caller dials port {target[1]} of {target[0]}, and the server listens on port {inside[1]}.", f"调用方连接 {target[0]} 的端口 {target[1]}，而服务器监听端口 {inside[1]}。"),
-        evidence=quoted(last, inside[2]),
-        fixes=[
-            Fix(Words("call the port that the server listens on", "调用服务器实际监听的端口"), f"base_url=http://{target[0]}:{inside[1]}/v1"),
-            Fix(Words("or let the server listen on the port that is called", "或让服务器监听被调用的端口"), f"--port {target[1]}"),
-        ],
-        verify=Words(f"`curl -s -o /dev/null -w '%{{http_code}}' http://{target[0]}:{inside[1]}/health` prints 200", f"`curl -s -o /dev/null -w '%{{http_code}}' http://{target[0]}:{inside[1]}/health` 输出 200"),
-        confidence=0.9,
-        title=Words("The caller dials another port", "调用方连接了错误的端口"),
-    )
-
-
 def _probe_kills(case: Case, first: Hit, last: Hit) -> Found | None:
     """The orchestrator ends the container while it still loads."""
     kill, probe = case.log.first(PROBE_KILLS), case.log.first(PROBE_FAILED)
-    if kill is None or (case.startup.ready and case.startup.hit is not None and case.startup.hit.line.number < kill.line.number):
+    if kill is None or (
+        case.startup.ready and case.startup.hit is not None and case.startup.hit.line.number < kill.line.number
+    ):
         return None
     return Found(
         cause=Words(
@@ -124,9 +60,20 @@ def _probe_kills(case: Case, first: Hit, last: Hit) -> Found | None:
         ),
         evidence=quoted(kill, probe, last),
         fixes=[
-            Fix(Words("give the container a startup probe on /health that waits for the load; liveness begins only after it", "为容器配置检查 /health 的 startupProbe 以等待加载，存活探针在其之后才开始"), "startupProbe: {httpGet: {path: /health, port: PORT}, periodSeconds: 10, failureThreshold: 120}".replace("PORT", str(port_of(case)))),
+            Fix(
+                Words(
+                    "give the container a startup probe on /health that waits for the load; liveness begins only after it",
+                    "为容器配置检查 /health 的 startupProbe 以等待加载，存活探针在其之后才开始",
+                ),
+                "startupProbe: {httpGet: {path: /health, port: PORT}, periodSeconds: 10, failureThreshold: 120}".replace(
+                    "PORT", str(port_of(case))
+                ),
+            ),
         ],
-        verify=Words("`kubectl get pod` shows RESTARTS unchanged and READY 1/1 after the load", "加载完成后 `kubectl get pod` 的 RESTARTS 不变，READY 为 1/1"),
+        verify=Words(
+            "`kubectl get pod` shows RESTARTS unchanged and READY 1/1 after the load",
+            "加载完成后 `kubectl get pod` 的 RESTARTS 不变，READY 为 1/1",
+        ),
         confidence=0.9,
         title=Words("A probe ends the server while it is still loading", "探针在服务器仍在加载时将其杀死"),
     )
@@ -142,18 +89,32 @@ def _loading(case: Case, first: Hit, last: Hit) -> Found | None:
     over = ready is not None and ready.line.number > last.line.number
     ended = [hit for hit in case.log.hits(EXITED) if hit["code"] not in ("", "0")]
     gave_up = [hit for hit in ended if hit["name"] == last.line.process or not last.line.process]
-    crashed = [hit for hit in case.exceptions.first if hit.line.process and not hit.line.process.startswith(last.line.process or "\0") and hit.line.number < last.line.number]
+    crashed = [
+        hit
+        for hit in case.exceptions.first
+        if hit.line.process
+        and not hit.line.process.startswith(last.line.process or "\0")
+        and hit.line.number < last.line.number
+    ]
     if crashed or len(ended) > len(gave_up) or bind_failed(case) is not None:
         return None
     stage = case.startup
-    begun, ended = clock_seconds(first.line.clock), clock_seconds(last.line.clock)
-    spent = Words(f" for {ended - begun:.0f} s" if begun is not None and ended is not None and ended > begun else "", f"了 {ended - begun:.0f} 秒" if begun is not None and ended is not None and ended > begun else "")
+    begun, until = clock_seconds(first.line.clock), clock_seconds(last.line.clock)
+    spent = Words(
+        f" for {until - begun:.0f} s" if begun is not None and until is not None and until > begun else "",
+        f"了 {until - begun:.0f} 秒" if begun is not None and until is not None and until > begun else "",
+    )
     count = case.log.count(REFUSED)
     progress = stage.hit
-    reached = Words(f" (last stage: {stage.stage})" if stage.stage else "", f"（最后阶段：{stage.stage}）" if stage.stage else "")
+    reached = Words(
+        f" (last stage: {stage.stage})" if stage.stage else "", f"（最后阶段：{stage.stage}）" if stage.stage else ""
+    )
     if over and not gave_up:
         return Found(
-            cause=Words(f"{count} calls were refused while the server was still loading; it became ready afterwards, so this is over.", f"服务器仍在加载时有 {count} 次调用被拒绝；之后它已就绪，问题已过去。"),
+            cause=Words(
+                f"{count} calls were refused while the server was still loading; it became ready afterwards, so this is over.",
+                f"服务器仍在加载时有 {count} 次调用被拒绝；之后它已就绪，问题已过去。",
+            ),
             evidence=quoted(first, ready),
             fixes=[_WAIT],
             verify=_READY,
@@ -168,8 +129,20 @@ def _loading(case: Case, first: Hit, last: Hit) -> Found | None:
         ),
         evidence=quoted(first, last, progress, gave_up[-1] if gave_up else None),
         fixes=[
-            Fix(Words("let the caller wait until /health answers 200, that is on `healthy`, not on start", "让调用方等到 /health 返回 200，即依赖“健康”而不是“已启动”"), f"until curl -sf http://127.0.0.1:{port}/health; do sleep 2; done"),
-            Fix(Words("in Docker Compose: a health check, and depends_on with condition service_healthy", "Docker Compose：配置 healthcheck，并用 depends_on 的 condition: service_healthy"), "depends_on: {vllm: {condition: service_healthy}}".replace("vllm", _service(case))),
+            Fix(
+                Words(
+                    "let the caller wait until /health answers 200, that is on `healthy`, not on start",
+                    "让调用方等到 /health 返回 200，即依赖“健康”而不是“已启动”",
+                ),
+                f"until curl -sf http://127.0.0.1:{port}/health; do sleep 2; done",
+            ),
+            Fix(
+                Words(
+                    "in Docker Compose: a health check, and depends_on with condition service_healthy",
+                    "Docker Compose：配置 healthcheck，并用 depends_on 的 condition: service_healthy",
+                ),
+                "depends_on: {vllm: {condition: service_healthy}}".replace("vllm", _service(case)),
+            ),
         ],
         verify=_READY,
         confidence=0.9,
@@ -178,7 +151,10 @@ def _loading(case: Case, first: Hit, last: Hit) -> Found | None:
 
 
 _WAIT: Final = Fix(Words("let callers wait until /health answers 200", "让调用方等到 /health 返回 200"))
-_READY: Final = Words("curl of /health from the caller's place prints 200 before the first call", "首次调用之前，从调用方位置 curl /health 返回 200")
+_READY: Final = Words(
+    "curl of /health from the caller's place prints 200 before the first call",
+    "首次调用之前，从调用方位置 curl /health 返回 200",
+)
 
 
 def _service(case: Case) -> str:
@@ -197,9 +173,14 @@ def _crashed(case: Case, first: Hit, last: Hit) -> Found | None:
         return None
     cause_at = gone or error
     return Found(
-        cause=Words("The server has ended (see the first error above), so that nothing listens; the refused calls are the consequence.", "服务器已退出（见上方第一个错误），因此没有程序在监听；连接被拒绝只是后果。"),
+        cause=Words(
+            "The server has ended (see the first error above), so that nothing listens; the refused calls are the consequence.",
+            "服务器已退出（见上方第一个错误），因此没有程序在监听；连接被拒绝只是后果。",
+        ),
         evidence=quoted(cause_at, last),
-        fixes=[Fix(Words("repair the first error of the server and start it again", "修复服务器的第一个错误后重新启动"))],
+        fixes=[
+            Fix(Words("repair the first error of the server and start it again", "修复服务器的第一个错误后重新启动"))
+        ],
         verify=_READY,
         confidence=0.5,
     )
@@ -211,7 +192,10 @@ def _nobody(case: Case, first: Hit, last: Hit) -> Found | Abstention | None:
     ready = ready_line(case)
     if ready is not None and ready.line.number < last.line.number and bound(case) is not None and target is None:
         return Abstention(
-            Words("calls are refused although the server says that it listens; `ss -ltnp` at the server and a curl from the caller's place would show which address differs", "服务器显示已监听，但调用仍被拒绝；在服务器上运行 `ss -ltnp`，并从调用方位置 curl，可看出哪个地址不同"),
+            Words(
+                "calls are refused although the server says that it listens; `ss -ltnp` at the server and a curl from the caller's place would show which address differs",
+                "服务器显示已监听，但调用仍被拒绝；在服务器上运行 `ss -ltnp`，并从调用方位置 curl，可看出哪个地址不同",
+            ),
             quoted(last, case.log.last(LISTENING)),
         )
     if target is None:
@@ -224,35 +208,91 @@ def _nobody(case: Case, first: Hit, last: Hit) -> Found | Abstention | None:
     host, port = target
     there = listeners(case)
     known = listener_on(case, port)
-    inside = host in _LOOPBACK and (case.context.get("host.in_container") is True)
-    own = Words(f" {host} inside a container is the container itself." if inside else "", f"容器内的 {host} 指容器自身。" if inside else "")
-    other = next((listener for listener in there if re.search(r"vllm|headway|llama|sglang|uvicorn", listener.command)), None)
-    seen = Words(f" Its server listens on port {other.port} ({other.address})." if other and known is None else " Nothing is listening there." if there and known is None else "", f"服务器监听在端口 {other.port}（{other.address}）。" if other and known is None else "那里没有任何监听。" if there and known is None else "")
+    inside = host in LOOPBACK and (case.context.get("host.in_container") is True)
+    own = Words(
+        f" {host} inside a container is the container itself." if inside else "",
+        f"容器内的 {host} 指容器自身。" if inside else "",
+    )
+    other = next(
+        (listener for listener in there if re.search(r"vllm|headway|llama|sglang|uvicorn", listener.command)), None
+    )
+    seen = Words(
+        f" Its server listens on port {other.port} ({other.address})."
+        if other and known is None
+        else " Nothing is listening there."
+        if there and known is None
+        else "",
+        f"服务器监听在端口 {other.port}（{other.address}）。"
+        if other and known is None
+        else "那里没有任何监听。"
+        if there and known is None
+        else "",
+    )
     if other is not None and known is None:
-        fixes = [Fix(Words("call the port that the server listens on", "调用服务器实际监听的端口"), f"base_url=http://{host}:{other.port}/v1")]
+        fixes = [
+            Fix(
+                Words("call the port that the server listens on", "调用服务器实际监听的端口"),
+                f"base_url=http://{host}:{other.port}/v1",
+            )
+        ]
     else:
         fixes = []
     if inside:
-        fixes.append(Fix(Words("call the server by its service name or by the host's address", "用服务名或宿主机地址调用服务器"), f"base_url=http://host.docker.internal:{port}/v1"))
-    fixes.append(Fix(Words("see whether the server runs and on which address and port it listens; start it, or wait for /health while it loads", "查看服务器是否在运行、监听哪个地址和端口；启动它，或在加载期间等待 /health"), f"ss -ltnp 'sport = :{port}'; curl -s http://{host}:{port}/health"))
+        fixes.append(
+            Fix(
+                Words("call the server by its service name or by the host's address", "用服务名或宿主机地址调用服务器"),
+                f"base_url=http://host.docker.internal:{port}/v1",
+            )
+        )
+    fixes.append(
+        Fix(
+            Words(
+                "see whether the server runs and on which address and port it listens; start it, or wait for /health while it loads",
+                "查看服务器是否在运行、监听哪个地址和端口；启动它，或在加载期间等待 /health",
+            ),
+            f"ss -ltnp 'sport = :{port}'; curl -s http://{host}:{port}/health",
+        )
+    )
     return Found(
-        cause=Words(f"Nothing listens on port {port} of {host}: the server there is not started, still loading, ended, or listens on another port or address.{own.en}{seen.en}", f"{host} 的端口 {port} 没有监听：服务器未启动、仍在加载、已退出，或监听在其他端口或地址。{own.zh}{seen.zh}"),
+        cause=Words(
+            f"Nothing listens on port {port} of {host}: the server there is not started, still loading, ended, or listens on another port or address.{own.en}{seen.en}",
+            f"{host} 的端口 {port} 没有监听：服务器未启动、仍在加载、已退出，或监听在其他端口或地址。{own.zh}{seen.zh}",
+        ),
         evidence=quoted(first, last) + ([case.context.quote(other.place)] if other and known is None else []),
         fixes=fixes,
-        verify=Words(f"`curl -s -o /dev/null -w '%{{http_code}}' http://{host}:{port}/health` prints 200 from the caller's place", f"从调用方位置执行 `curl -s -o /dev/null -w '%{{http_code}}' http://{host}:{port}/health` 输出 200"),
+        verify=Words(
+            f"`curl -s -o /dev/null -w '%{{http_code}}' http://{host}:{port}/health` prints 200 from the caller's place",
+            f"从调用方位置执行 `curl -s -o /dev/null -w '%{{http_code}}' http://{host}:{port}/health` 输出 200",
+        ),
         confidence=0.85 if other and known is None else confidence,
     )
 
 
-_REASONS: Final[tuple[Callable[[Case, Hit, Hit], Found | Abstention | None], ...]] = (_mapping, _loopback_only, _probe_kills, _loading, _crashed, _other_port, _nobody)
+_REASONS: Final[tuple[Callable[[Case, Hit, Hit], Found | Abstention | None], ...]] = (
+    wrong_mapping,
+    loopback_only,
+    _probe_kills,
+    _loading,
+    _crashed,
+    other_port,
+    _nobody,
+)
 
 RULES: Final = (
     Rule(
         id="N1",
         title=Words("Connection refused", "连接被拒绝"),
-        symptoms=Words("`Connection refused`, a reset on a published port", "`Connection refused`、映射端口上连接被重置"),
-        why=Words("still loading, crashed, another port or bind address, a wrong container mapping", "仍在加载、已崩溃、端口或监听地址不同、容器映射错误"),
-        needs=Words("whether the process lives, how far it loaded, the listening socket, the mapping, curl from inside", "进程是否存活、加载进度、监听套接字、映射、容器内 curl"),
+        symptoms=Words(
+            "`Connection refused`, a reset on a published port", "`Connection refused`、映射端口上连接被重置"
+        ),
+        why=Words(
+            "still loading, crashed, another port or bind address, a wrong container mapping",
+            "仍在加载、已崩溃、端口或监听地址不同、容器映射错误",
+        ),
+        needs=Words(
+            "whether the process lives, how far it loaded, the listening socket, the mapping, curl from inside",
+            "进程是否存活、加载进度、监听套接字、映射、容器内 curl",
+        ),
         remedy=Words("wait for /health, or correct the mapping or address", "等待 /health，或更正映射或地址"),
         check=Words("curl from the caller's place", "从调用方位置 curl"),
         judge=refused,

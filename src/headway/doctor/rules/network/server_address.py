@@ -20,7 +20,15 @@ LISTENING: Final = sight(
     "Listening on http",
     pattern=r"(?:server on|running on|listening on|Listening on) https?://(?P<host>\[[^\]]+\]|[^:/\s]+):(?P<port>\d+)",
 )
-_DEFAULT_PORTS: Final = {"vllm": 8000, "headway": 8000, "vllm-srun": 8100, "vllm-sr": 8899, "llama.cpp": 8080, "sglang": 30000, "tensorrt-llm": 8000}
+_DEFAULT_PORTS: Final = {
+    "vllm": 8000,
+    "headway": 8000,
+    "vllm-srun": 8100,
+    "vllm-sr": 8899,
+    "llama.cpp": 8080,
+    "sglang": 30000,
+    "tensorrt-llm": 8000,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,16 @@ def listeners(case: Case) -> list[Listener]:
             pid = case.context.number(f"host.listeners.{index}.pid")
             age = case.context.number(f"host.listeners.{index}.age_s")
             address = str(member.get("address") or member.get("host") or "")
-            found.append(Listener(int(port), address, None if pid is None else int(pid), str(member.get("command") or member.get("process") or ""), age, f"host.listeners.{index}"))
+            found.append(
+                Listener(
+                    int(port),
+                    address,
+                    None if pid is None else int(pid),
+                    str(member.get("command") or member.get("process") or ""),
+                    age,
+                    f"host.listeners.{index}",
+                )
+            )
     return found
 
 

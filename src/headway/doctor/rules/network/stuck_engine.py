@@ -14,10 +14,20 @@ from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-HEALTHY: Final = sight('GET /health HTTP/1.1" 200', 'GET /version HTTP/1.1" 200', 'GET /v1/models HTTP/1.1" 200', 'GET /ping HTTP/1.1" 200', '"GET /health" 200')
+HEALTHY: Final = sight(
+    'GET /health HTTP/1.1" 200',
+    'GET /version HTTP/1.1" 200',
+    'GET /v1/models HTTP/1.1" 200',
+    'GET /ping HTTP/1.1" 200',
+    '"GET /health" 200',
+)
 DEAD: Final = sight("EngineDeadError", "engine_dead", "EngineCore encountered an issue")
 # why an engine stands still, where a collective or a dead rank says it
-DEEPER: Final = sight("No available shared memory broadcast block found", "Watchdog caught collective operation timeout", "died unexpectedly")
+DEEPER: Final = sight(
+    "No available shared memory broadcast block found",
+    "Watchdog caught collective operation timeout",
+    "died unexpectedly",
+)
 _INTERVALS: Final = 6
 _SECONDS: Final = 60.0
 
@@ -26,18 +36,32 @@ def engine_does_not_move(case: Case) -> Found | None:
     """The last samples all have work (running or waiting) and neither read nor wrote a token."""
     still = _standing(case.load)
     dead = case.log.first(DEAD)
-    if still is None and not (dead is not None and case.log.last(HEALTHY, DEAD) not in (None, dead) and case.log.sees(HEALTHY)):
+    if still is None and not (
+        dead is not None and case.log.last(HEALTHY, DEAD) not in (None, dead) and case.log.sees(HEALTHY)
+    ):
         return None
     answered = case.log.last(HEALTHY)
     at = still[0].quote.line if still and still[0].quote.line is not None else None
     earlier = [hit for hit in case.exceptions.first if at is None or hit.line.number < at]
-    healthy = Words(" while /health still answers 200" if answered else "", "，而 /health 仍返回 200" if answered else "")
+    healthy = Words(
+        " while /health still answers 200" if answered else "", "，而 /health 仍返回 200" if answered else ""
+    )
     if still:
         last = still[-1]
         seconds = last.t - still[0].t if last.t is not None and still[0].t is not None else None
-        shown = Words(f"{len(still)} intervals" + (f" ({seconds:.0f} s)" if seconds else ""), f"{len(still)} 个统计周期" + (f"（{seconds:.0f} 秒）" if seconds else ""))
+        shown = Words(
+            f"{len(still)} intervals" + (f" ({seconds:.0f} s)" if seconds else ""),
+            f"{len(still)} 个统计周期" + (f"（{seconds:.0f} 秒）" if seconds else ""),
+        )
         running, waiting = int(last.running or 0), int(last.waiting or 0)
-        kind = Words("the engine process is dead or frozen and waiting requests are never scheduled", "引擎进程已死或卡住，等待的请求从未被调度") if not running else Words("a step is stuck (hang) in the engine process", "引擎进程的某一步卡住了（挂起）")
+        kind = (
+            Words(
+                "the engine process is dead or frozen and waiting requests are never scheduled",
+                "引擎进程已死或卡住，等待的请求从未被调度",
+            )
+            if not running
+            else Words("a step is stuck (hang) in the engine process", "引擎进程的某一步卡住了（挂起）")
+        )
         cause = Words(
             f"For {shown.en} there was no progress: {running} running, {waiting} waiting, 0.0 tokens/s{healthy.en}; {kind.en}. The health check tests the HTTP thread only, so waiting does not help.",
             f"连续 {shown.zh}没有任何进展：运行 {running}，等待 {waiting}，0.0 tokens/s{healthy.zh}；{kind.zh}。健康检查只检查 HTTP 线程，继续等待没有用。",
@@ -54,11 +78,26 @@ def engine_does_not_move(case: Case) -> Found | None:
         cause=cause,
         evidence=evidence,
         fixes=[
-            Fix(Words("take a stack dump of the engine process first, it shows where it stands", "先抓取引擎进程的调用栈，它显示卡在哪里"), "for p in $(pgrep -f 'EngineCore|vllm serve|headway serve'); do py-spy dump --pid $p; done"),
+            Fix(
+                Words(
+                    "take a stack dump of the engine process first, it shows where it stands",
+                    "先抓取引擎进程的调用栈，它显示卡在哪里",
+                ),
+                "for p in $(pgrep -f 'EngineCore|vllm serve|headway serve'); do py-spy dump --pid $p; done",
+            ),
             Fix(Words("then restart the server; nothing else brings it back", "然后重启服务器，没有其他办法恢复")),
-            Fix(Words("judge life by progress: a probe that asks for one token with a time limit", "以进展判断存活：用带时限的单 token 请求做探针"), _probe(case)),
+            Fix(
+                Words(
+                    "judge life by progress: a probe that asks for one token with a time limit",
+                    "以进展判断存活：用带时限的单 token 请求做探针",
+                ),
+                _probe(case),
+            ),
         ],
-        verify=Words(f"a 1-token completion returns within seconds: `{_probe(case)}` exits with 0", f"单 token 补全在数秒内返回：`{_probe(case)}` 退出码为 0"),
+        verify=Words(
+            f"a 1-token completion returns within seconds: `{_probe(case)}` exits with 0",
+            f"单 token 补全在数秒内返回：`{_probe(case)}` 退出码为 0",
+        ),
         confidence=0.6 if known else 0.92 if still and len(still) >= _INTERVALS else 0.8,
         title=Words("The engine is stuck or dead, health says 200", "引擎卡住或已死，健康检查却返回 200"),
         at=at,
@@ -84,15 +123,21 @@ def _standing(samples: Sequence[LoadSample]) -> list[LoadSample] | None:
 
 def _probe(case: Case) -> str:
     model = case.launch.value("served_model_name").strip("[]'\"") or case.launch.model or "default"
-    return f"curl -sf -m 30 {served_at(case)}/v1/completions -H 'Content-Type: application/json' -d '{{\"model\": \"{model.split(chr(39))[0]}\", \"prompt\": \"1\", \"max_tokens\": 1}}'"
+    return f'curl -sf -m 30 {served_at(case)}/v1/completions -H \'Content-Type: application/json\' -d \'{{"model": "{model.split(chr(39))[0]}", "prompt": "1", "max_tokens": 1}}\''
 
 
 RULES: Final = (
     Rule(
         id="N16",
         title=Words("Health says yes, the engine does not move", "健康检查正常，但引擎没有进展"),
-        symptoms=Words("running or waiting above 0 with 0.0 tokens/s for many intervals, /health 200", "running 或 waiting 大于 0，多个周期 0.0 tokens/s，而 /health 返回 200"),
-        why=Words("the engine process died or a step hangs; the health check tests only the HTTP thread. Zeros without requests are idle and healthy", "引擎进程已死或某一步挂起；健康检查只检查 HTTP 线程。没有请求时的零是空闲，属正常"),
+        symptoms=Words(
+            "running or waiting above 0 with 0.0 tokens/s for many intervals, /health 200",
+            "running 或 waiting 大于 0，多个周期 0.0 tokens/s，而 /health 返回 200",
+        ),
+        why=Words(
+            "the engine process died or a step hangs; the health check tests only the HTTP thread. Zeros without requests are idle and healthy",
+            "引擎进程已死或某一步挂起；健康检查只检查 HTTP 线程。没有请求时的零是空闲，属正常",
+        ),
         needs=Words("statistics lines or metrics over a minute", "一分钟以上的统计行或指标"),
         remedy=Words("stack dump, restart, liveness by progress", "抓栈、重启、以进展判断存活"),
         check=Words("a 1-token completion", "单 token 补全"),

@@ -19,7 +19,7 @@ NO_SCALES: Final = sight(
     pattern=r"[Uu]sing KV cache scaling factor 1\.0|scaling factors of 1\.0|may cause (?:slight )?accuracy drop without (?:a )?(?:proper )?scaling factors?|uncalibrated q_scale 1\.0",
 )  # fmt: skip
 EVALUATION: Final = sight(
-    "gsm8k", "GSM8K", "mmlu", "MMLU", "umanEval", "umaneval", "exact_match", "strict-match", "ccuracy", "erplexity", "hellaswag", "ceval", "C-Eval", "cmmlu", "pass@1", "eval: ", "eval_", "ppl",
+    "gsm8k", "GSM8K", "mmlu", "MMLU", "umanEval", "umaneval", "exact_match", "strict-match", "ccuracy", "erplexity", "hellaswag", "ceval", "C-Eval", "cmmlu", "pass@1", "eval: ", "ppl: ", "ppl=", " ppl ",
     pattern=r"(?i)(?:gsm8k|c?mmlu|humaneval|exact_match|strict-match|accuracy|perplexity|hellaswag|c-?eval|pass@1|\bppl\b|\bacc\b)\D.*\d",
 )  # fmt: skip
 _RESULT: Final = re.compile(r"(?<![\w.])(\d+\.\d+)(?!\.?\d|\w)\s?%?|(?<![\w.])(\d+)\s?%")

@@ -9,6 +9,7 @@ from typing import Any, Final
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
+from headway.doctor.facts.cpu_threads import THREADS, cpu_limit_of, throttled_share
 from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
@@ -17,25 +18,24 @@ from headway.doctor.rules.runtime.readings import PRINTED, phase_seconds, readin
 from headway.doctor.rules.runtime.unknown import fields_of
 from headway.doctor.words import Words
 
-THREADS: Final = sight("torch intra-op threads", "CPU threads", pattern=r"(?:torch intra-op threads|CPU threads)[:=] ?(?P<count>\d+)")
 TIMING: Final = sight("stage timing", pattern=r"stage timing\b", series=True)
 SERVER_TIMING: Final = sight("erver-timing", "erver-Timing", pattern=r"[Ss]erver-[Tt]iming: (?P<phases>.*)")
-_LISTED: Final = re.compile(r"(\d+)(?:-(\d+))?")
-_SLOW_SECONDS: Final = 0.5
+_SLOW_SECONDS: Final = 0.25
 _THROTTLED: Final = 0.1
 _PHASE: Final = re.compile(r"(?P<name>\w+);dur=(?P<ms>[\d.]+)")
 
 
 def threads_share_too_few_cores(case: Case) -> Found | None:
     workers = _workers(case)
-    budget, quote = _budget(case)
-    if not workers or budget is None:
+    limit = cpu_limit_of(case.context)
+    if not workers or limit is None:
         return None
+    budget = limit.threads
     threads = max(workers.values())
     total = sum(workers.values())
     count = len(workers)
     periods, throttled = case.context.number("host.cgroup.nr_periods"), case.context.number("host.cgroup.nr_throttled")
-    share = throttled / periods if periods and throttled is not None else None
+    share = throttled_share(case.context)
     forward = _mean(case, "forward")
     other = _other_load(case)
     crowded = total > budget and count > 1
@@ -46,7 +46,7 @@ def threads_share_too_few_cores(case: Case) -> Found | None:
         return None
     each = max(1, int((budget - (other[0] if other and not crowded else 0)) // count))
     quotes: list[Quote] = [hit.quote() for hit in case.log.hits(THREADS)[:2]]
-    quotes += [quote] if quote else []
+    quotes.append(limit.fact.quote)
     if case.context.has("host.cgroup.nr_throttled"):
         quotes.append(case.context.quote("host.cgroup.nr_throttled"))
     if case.context.has("env.VLLM_SRUN_CPU_THREADS"):
@@ -81,25 +81,12 @@ def _workers(case: Case) -> Mapping[str, int]:
     """CPU worker -> its threads."""
     found: dict[str, int] = {}
     for hit in case.log.hits(THREADS):
-        found[str(hit.line.fields.get("deployment", "")) or hit.line.process or str(hit.line.number)] = int(hit["count"])
+        found[str(hit.line.fields.get("deployment", "")) or hit.line.process or str(hit.line.number)] = int(hit.number("threads" if hit["threads"] else "ours"))
     if found:
         return found
     given = case.context.number("env.VLLM_SRUN_CPU_THREADS")
     started = {str(fields_of(hit).get("deployment", hit.line.number)) for hit in case.log.hits(STARTED) if fields_of(hit).get("device", "cpu") == "cpu" and "process_started" in hit.line.text}
     return dict.fromkeys(sorted(started), int(given)) if given else {}
-
-
-def _budget(case: Case) -> tuple[int | None, Quote | None]:
-    """The smallest of quota, affinity and cores."""
-    known: list[tuple[int, Quote]] = []
-    quota = case.context.text("host.cgroup.cpu_max").split()
-    if len(quota) == 2 and quota[0].isdigit() and quota[1].isdigit() and int(quota[1]):
-        known.append((max(1, int(quota[0]) // int(quota[1])), case.context.quote("host.cgroup.cpu_max")))
-    if affinity := case.context.text("host.affinity"):
-        known.append((sum(int(end or start) - int(start) + 1 for start, end in _LISTED.findall(affinity)), case.context.quote("host.affinity")))
-    if cpus := case.context.number("host.cpus"):
-        known.append((int(cpus), case.context.quote("host.cpus")))
-    return min(known, key=lambda pair: pair[0], default=(None, None))
 
 
 def _other_load(case: Case) -> tuple[float, str] | None:

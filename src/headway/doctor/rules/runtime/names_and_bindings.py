@@ -34,14 +34,14 @@ UNDECLARED: Final = sight(
     "that is not there",
     "which is not there",
     "no deployment of provider",
-    pattern=r"(?P<kind>model|deployment|signal|card|model card|recipe|alias|decision|backend|LoRA|projection|entrypoint|[a-z_]+ signal)s?\b[^\"'`]{0,60}?[\"'`](?P<name>[\w./:@\-]+)[\"'`]"
+    pattern=r"(?P<kind>model|deployment|signal|card|model card|recipe|alias|decision|backend|LoRA|projection|entrypoint|[a-z_]+ signal)s?\b[^\"'`.\[\]]{0,40}?[\"'`](?P<name>[\w./:@\-]+)[\"'`]"
     r"[^\"'`]{0,40}?(?:not among|(?:is |are )?(?:not|never) (?:declared|defined|found|there|known|listed)|undeclared|unknown|does not exist|no such|is used, and is no deployment)"
     r"|(?P<no>no (?:[a-z_]+ )?(?:model|deployment|signal|recipe|card)) is called [\"'`](?P<called>[\w./:@\-]+)[\"'`]"
     r"|(?:unknown|undeclared|no such) (?P<kind2>model|deployment|signal|card|model card|recipe|alias|decision|entrypoint)s?(?: reference)?:? [\"'`]?(?P<unknown>[\w./:@\-]+)[\"'`]?",
 )
 CONFIGURATION: Final = sight("CONFIG_VALIDATION_ERROR", "configuration refused", "has 1 error", "config validate", "[config_rejected]", "routing.", "providers.models")
 _PLACE: Final = re.compile(r"\b((?:routing|global|providers|recipes|listeners|entrypoints)(?:\.[\w\-]+|\[\d+\])+)")
-_DECLARED: Final = re.compile(r"(?:declared|known|available|defined|have|has|exist(?:ing)?)(?: (?:models|names|deployments|signals|cards))?[ :=]+\[?(?P<list>[\w./:@\-'\"]+(?:, ?[\w./:@\-'\"]+)*)\]?")
+_DECLARED: Final = re.compile(r"(?:declared|known|available|defined|existing)(?: [a-z]+)?(?: are|:| ?=) ?\[?(?P<list>[\w./:@\-'\"]+(?:, ?[\w./:@\-'\"]+)*)\]?")
 _MEANT: Final = re.compile(r"[Dd]id you mean [\"'`]?(?P<name>[\w./:@\-]+?)[\"'`]?\?")
 _LIMIT: Final = re.compile(r"max_tokens (?:is |of |= ?)?(?P<asked>\d+).*?(?:at most|limit(?: is| of)?|max(?:imum)?) (?P<most>\d+)|(?P<more>\d+) tokens.*?(?:at most|limit(?: is| of)?) (?P<least>\d+)")
 _TARGET: Final = re.compile(r"(?:bindings\.)?(?P<consumer>[\w.\-]+?) ?->\s?(?P<deployment>[\w./\-]+)|(?P<needing>[\w.\-]+) needs ")

@@ -18,6 +18,7 @@ from headway.doctor.rules.runtime.deployments import Deployment, deployment, par
 from headway.doctor.rules.runtime.statement import READY, RETRYING, became_ready, model_of, stated
 from headway.doctor.words import Words
 
+WARMING: Final = sight(") warming", pattern=r"ready: (?P<model>\S+) \([^)]+\) warming")
 ENDED: Final = sight("did not become ready within", pattern=r"(?:deployment |model )?(?P<name>[\w./\-]+) did not become ready within (?P<time>(?:\d+h)?(?:\d+m)?(?:[\d.]+s)?)(?:: it is (?P<state>\w+)(?: \((?P<why>.*)\))?)?")
 PROGRESS: Final = sight(
     "ownloading", "loading weights on",
@@ -30,6 +31,7 @@ CHECKED: Final = sight("golden requests done", pattern=r"(?P<done>\d+) of (?P<al
 _SEES: Final = (*DEPLOYMENTS, READY, RETRYING)
 _GO_TIME: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:([\d.]+)s)?")
 _LONG_SECONDS: Final = 180.0
+_WAITS: Final = 2  # so many lines of waiting say nothing yet
 _SMALL: Final = "vllm-sr/Decision-2.0-Kai-0.6B"
 
 
@@ -142,7 +144,7 @@ def tries_go_on(case: Case) -> Found | None:
 
 def self_check_is_slow(case: Case) -> Found | None:
     counted = case.log.last(CHECKED)
-    begun = case.log.last(CHECKING)
+    begun = case.log.last(CHECKING) or (case.log.first(WARMING) if case.log.count(WARMING) > _WAITS else None)
     ended = case.log.first(ENDED)
     hit = counted or begun or (ended if ended and ended["state"] == "warming" else None)
     if hit is None or became_ready(case, model_of(hit) or (hit["model"] if "model" in hit.match.re.groupindex else ""), hit):
@@ -250,6 +252,6 @@ RULES: Final = (
         remedy=Words("a GPU or a smaller model", "GPU 或更小的模型"),
         check=Words("ready", "就绪"),
         judge=self_check_is_slow,
-        sees=(CHECKING, CHECKED, ENDED, *_SEES),
+        sees=(CHECKING, CHECKED, WARMING, ENDED, *_SEES),
     ),
 )

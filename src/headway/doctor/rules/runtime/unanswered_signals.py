@@ -9,8 +9,8 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
+from headway.doctor.rules.runtime.deployments import SERVED, deployment, documents, inside
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
-from headway.doctor.rules.runtime.deployments import deployment, documents, inside
 from headway.doctor.rules.runtime.readings import growth, last, phase_seconds
 from headway.doctor.rules.runtime.statement import READY
 from headway.doctor.rules.runtime.unknown import (
@@ -141,7 +141,7 @@ def nobody_answers(case: Case) -> Found | None:
 
 
 def queue_is_full(case: Case) -> Found | None:
-    unknown = unknown_answers(case, "overloaded")
+    unknown = unknown_answers(case, "overloaded") or _refused_by_the_worker(case)
     if unknown is None:
         return None
     name = unknown.deployment
@@ -178,6 +178,16 @@ def queue_is_full(case: Case) -> Found | None:
         weight="degraded",
         explains=("R12", "R31", "R13"),
     )
+
+
+def _refused_by_the_worker(case: Case) -> Unknown | None:
+    """Its own access log."""
+    hits = case.log.hits(WORKER_FULL)
+    if len(hits) < 3 or not case.log.sees(SERVED):
+        return None
+    place = deployment(case, "")
+    name = place.name or place.artifact.rpartition("/")[2]
+    return Unknown("overloaded", name, "", case.log.count(WORKER_FULL), {}, tuple(hit.quote() for hit in hits[:2]), hits[0].line.number)
 
 
 def _replicas(case: Case, name: str) -> int:

@@ -18,7 +18,7 @@ PREVIEW: Final = sight(
     "decision_timeout", "signal_errors", "_unavailable\"", "_overloaded\"",
     pattern=r"\"(?P<signal>[\w:.\-]+)\": ?\"(?P<code>(?:\w+_)?(?P<reason>timeout|unavailable|overloaded))\"",
 )
-WORKER_FULL: Final = sight("429 Too Many Requests", "status=429", '"code":"overloaded"', '"code": "overloaded"', pattern=r"\b429\b|\"code\": ?\"overloaded\"", series=True)
+WORKER_FULL: Final = sight(" 429", pattern=r"POST /v1/(?:classif\w+|decisions|embeddings|rerank|grounded\w*)\S* HTTP/\d\.\d\"? 429", series=True)
 RULE_MATCHED: Final = sight("rule matched", pattern=r"rule matched\b", series=True)
 ROUTED: Final = sight("request routed", pattern=r"request routed\b")
 SIGHTS: Final = (SIGNAL, PREVIEW, RULE_MATCHED, ROUTED, PRINTED)

@@ -24,7 +24,7 @@ EXITED: Final = sight(
     "worker exited",
     "process ended ",
     "exited 3 times",
-    pattern=r"runtime_process_(?:exited|stopped|restart\w*)|model runtime process (?P<label>\S+) stopped: (?P<how>.*?)(?:; it starts again|$)|worker exited|its process ended (?P<times>\d+) times before the model was ready: (?P<last>.*)|exited \d+ times",
+    pattern=r"runtime_process_(?:exited|stopped|restart\w*|recycled)|model runtime process (?P<label>\S+) stopped: (?P<how>.*?)(?:; it starts again|$)|worker exited|its process ended (?P<times>\d+) times before the model was ready: (?P<last>.*)|exited \d+ times",
     series=True,
 )
 CANNOT_RUN: Final = sight(
@@ -42,11 +42,14 @@ CANNOT_RUN: Final = sight(
     r"|VLLM_SRUN_COMMAND.*(?:not found|cannot|invalid|No such file)|No module named '?(?P<module>vllm_srun[\w.]*)",
 )
 SOCKET: Final = sight(
-    "socket", ".sock",
+    "socket", ".sock", "AF_UNIX",
     pattern=r"(?:socket (?:path|folder|directory)|\.sock).*(?:too long|(?:is )?not (?:private|owned|writable)|permission|Permission denied|symlink|mode 0?\d{3,4}|AF_UNIX path too long)|AF_UNIX path too long",
 )
 NO_MODULE: Final = sight("No module named", "ImportError: ", pattern=r"(?:ModuleNotFoundError: )?No module named '(?P<module>[\w.]+)'|ImportError: (?P<what>.*)")
-CODE: Final = re.compile(r"(?:exit[_ ]?code[ =:]+|exited with (?:code )?|ended with exit code |code=)(?P<code>-?\d+)")
+_DEVICE_FAULT: Final = 3
+_NO_COMMAND: Final = {126: "the command may not be executed", 127: "there is no such command"}
+_NO_COMMAND_ZH: Final = {126: "该命令不可执行", 127: "没有该命令"}
+CODE: Final = re.compile(r"(?:exit[_ ]?(?:code|status)[ =:]+|exited with (?:code )?|ended with exit code |code=)(?P<code>-?\d+)")
 DEVICE_FAULT: Final = sight(
     "CUDA error",
     "HIP error",
@@ -67,7 +70,8 @@ _XID: Final = re.compile(r"Xid(?: \([^)]*\))?:? (?P<number>\d+)")
 
 def worker_does_not_stay(case: Case) -> Found | None:
     cannot, socket = case.log.first(CANNOT_RUN), case.log.first(SOCKET)
-    exits = [hit for hit in case.log.hits(EXITED) if _code(hit) not in (3,) and "failed to load" not in hit.line.text]
+    exits = [hit for hit in case.log.hits(EXITED) if _code(hit) != _DEVICE_FAULT and "failed to load" not in hit.line.text]
+    exits = [hit for hit in exits if _code(hit) is not None or "recycled" not in hit.line.text]
     module = case.log.first(NO_MODULE)
     if not case.log.sees(IN_RUNTIME) and not exits and (cannot is None or "SRUN" not in cannot.line.text.upper()):
         return None
@@ -120,12 +124,13 @@ def worker_does_not_stay(case: Case) -> Found | None:
         )
         strength = 0.9
     else:
+        meaning = _NO_COMMAND.get(code or 0, "")
         last = next((hit["last"] for hit in exits if "last" in hit.match.re.groupindex and hit["last"]), "")
         cause = Words(
-            f"The worker of {who} ends at once, again and again{count.en}{f': {last[:160]}' if last else ''}. Its first lines say why; the router only restarts it.",
-            f"{who} 的 worker 反复立即退出{count.zh}{f'：{last[:160]}' if last else ''}。其最初几行会说明原因；路由器只是不断重启它。",
+            f"The worker of {who} ends at once, again and again{count.en}{f': {last[:160]}' if last else ''}{f'; {meaning}' if meaning else ''}{f' (VLLM_SRUN_COMMAND is `{command}`)' if command else ''}. Its first lines say why; the router only restarts it.",
+            f"{who} 的 worker 反复立即退出{count.zh}{f'：{last[:160]}' if last else ''}{f'；{_NO_COMMAND_ZH[code or 0]}' if meaning else ''}{f'（VLLM_SRUN_COMMAND 为 `{command}`）' if command else ''}。其最初几行会说明原因；路由器只是不断重启它。",
         )
-        strength = 0.7
+        strength = 0.9 if meaning else 0.7
     package = missing.split(".")[0] if missing else ""
     fixes = []
     if package and package not in ("vllm_srun", "headway"):
@@ -155,7 +160,7 @@ def _code(hit: Hit) -> int | None:
 
 def device_fault(case: Case) -> Found | None:
     faults = case.log.hits(DEVICE_FAULT)
-    exits = [hit for hit in case.log.hits(EXITED) if _code(hit) == 3]
+    exits = [hit for hit in case.log.hits(EXITED) if _code(hit) == _DEVICE_FAULT]
     if not case.log.sees(IN_RUNTIME) or not faults:
         return None
     fault = next((hit for hit in faults if "Xid" not in hit.line.text), faults[0])

@@ -23,6 +23,7 @@ OURS: Final = sight("since the KV cache is full", pattern=r"preempted (?P<count>
 RETRACTED: Final = sight("KV cache pool is full. Retract", pattern=r"#retracted_reqs: (?P<count>\d+)")
 NO_SLOT: Final = sight("failed to find free space in the KV cache", "failed to find a memory slot for batch", "failed to find KV slot")
 
+_TWICE: Final = Words("give the cache twice the memory, if the host has it", "如果主机内存足够，把缓存内存加倍")
 _ROOM: Final = 0.70  # below this share of the cache more sequences would fit
 _FULL: Final = 0.95
 _AIM: Final = 0.90
@@ -76,12 +77,13 @@ def sequence_cap(case: Case) -> Found | None:
     if better <= cap.value:
         return None
     used, used_zh = _usage(shape)
+    engines, engines_zh = (f" in each of {shape.engines} engines", f"每个引擎（共 {shape.engines} 个）") if shape.engines > 1 else ("", "")
     evidence = [*([cap.stated] if cap.stated else []), shape.middle.quote, shape.last.quote]
     return Found(
         cause=Words(
-            f"The batch stands at its cap: {shape.running:g} sequences run, {cap.flag} allows {cap.value}, and {shape.waiting:g} requests wait{used}."
+            f"The batch stands at its cap: {shape.running:g} sequences run, {cap.flag} allows {cap.value}{engines}, and {shape.waiting:g} requests wait{used}."
             f" The cap, not memory, limits the tokens per second ({_rate(shape)}).",
-            f"批次顶到了上限：{shape.running:g} 个序列在运行，{cap.flag} 只允许 {cap.value} 个，另有 {shape.waiting:g} 个请求在等待{used_zh}。"
+            f"批次顶到了上限：{shape.running:g} 个序列在运行，{cap.flag} 只允许{engines_zh} {cap.value} 个，另有 {shape.waiting:g} 个请求在等待{used_zh}。"
             f"限制每秒 token 数（{_rate(shape)}）的是这个上限，而不是显存。",
         ),
         evidence=evidence,
@@ -213,13 +215,14 @@ def _more_cache(case: Case, shape: LoadShape | None) -> list[Fix]:
                 f"{flag} {held}",
             )
         )
-    if on_cpu(case.log, case.context, case.device):
-        space = case.context.number("env.VLLM_CPU_KVCACHE_SPACE") or (case.memory.kv_available.value if case.memory.kv_available else None)
-        if case.launch.program == "headway" and case.memory.kv_available:
+    if case.launch.program == "headway" or case.log.sees(OURS):
+        if case.memory.kv_available:
             size = case.memory.kv_available.value * 2
-            fixes.insert(0, Fix(Words("give the cache twice the memory, if the host has it", "如果主机内存足够，把缓存内存加倍"), f"--kv-cache-memory-bytes {size:.1f}GiB"))
-        elif space:
-            fixes.insert(0, Fix(Words("give the cache twice the memory, if the host has it", "如果主机内存足够，把缓存内存加倍"), f"VLLM_CPU_KVCACHE_SPACE={math.ceil(space * 2)}"))
+            fixes.insert(0, Fix(_TWICE, f"--kv-cache-memory-bytes {size:.1f}GiB"))
+    elif on_cpu(case.log, case.context, case.device):
+        space = case.context.number("env.VLLM_CPU_KVCACHE_SPACE") or (case.memory.kv_available.value if case.memory.kv_available else None)
+        if space:
+            fixes.insert(0, Fix(_TWICE, f"VLLM_CPU_KVCACHE_SPACE={math.ceil(space * 2)}"))
     elif case.launch.value("kv_cache_dtype") in ("", "auto", "bfloat16", "float16") and case.launch.program in ("vllm", ""):
         tokens = case.memory.kv_tokens
         twice = f": {tokens.value:,} -> about {2 * tokens.value:,} tokens" if tokens else ""

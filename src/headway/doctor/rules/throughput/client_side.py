@@ -87,7 +87,10 @@ def benchmark_artefact(case: Case) -> Found | None:
                 f"测量用的客户端（{busy.name}）占满了一个核的 {busy.cores:.0%}：测到的是客户端的速度，而不是服务器的速度。",
             ),
             [busy.fact.quote],
-            Fix(Words("run the client on other cores or another machine, or split it over several processes", "把客户端放到其他核或另一台机器上，或拆成多个进程"), _PINNED),
+            Fix(
+                Words("run the client on other cores or another machine, or split it over several processes", "把客户端放到其他核或另一台机器上，或拆成多个进程"),
+                _pinned(case, busy.name),
+            ),
             0.75,
         )
     if not results:
@@ -107,7 +110,10 @@ def benchmark_artefact(case: Case) -> Found | None:
     return _spread(results)
 
 
-_PINNED: Final = "taskset -c 0-3 vllm bench serve --dataset-name random --num-prompts 500"
+def _pinned(case: Case, command: str) -> str | None:
+    """The client's command on the last cores of the machine; None when either is unknown."""
+    cpus = case.context.number("host.cpus")
+    return f"taskset -c {int(cpus) - 2}-{int(cpus) - 1} {command}" if cpus and cpus >= 4 and " " in command else None
 
 
 def _spread(runs: Sequence[BenchResult]) -> Found | None:
@@ -130,7 +136,10 @@ def _spread(runs: Sequence[BenchResult]) -> Found | None:
             f"同一基准测试的 {len(values)} 次结果为 {shown} tokens/s，离散度 {spread:.0%}：小于它的差异没有意义。{why_zh}",
         ),
         [run.quotes["output_rate"] for _, run in rates][:4],
-        Fix(Words("leave the warm-up out, then repeat at least three times and compare medians", "排除预热，再至少重复三次并比较中位数"), "--num-warmups 20"),
+        Fix(
+            Words("leave the warm-up out (a tenth of the requests), then repeat at least three times and compare medians", "排除预热（请求数的十分之一），再至少重复三次并比较中位数"),
+            f"--num-warmups {max(1, int((runs[0].get('requests') or 10) // 10))}",
+        ),
         0.6 if first_slow or spread > 0.15 else 0.5,
     )
 

@@ -114,19 +114,21 @@ def _too_few_threads(case: Case, threads: Fact[int], limit: CpuLimit) -> Found:
 def _threads_refused(case: Case, quote: Quote, threads: Fact[int] | None, limit: CpuLimit | None) -> Found:
     few = limit.threads if limit else min(threads.value, 8) if threads else 4
     pids = case.context.number("host.cgroup.pids_max") or case.context.number("host.limits.nproc")
-    wanted = f"{threads.value} threads are wanted" if threads else "a thread pool is sized by the machine's cores"
-    wanted_zh = f"需要 {threads.value} 个线程" if threads else "线程池按整机核数设定"
+    wanted = f"each library wants {threads.value} threads" if threads else "each library sizes its thread pool by the machine's cores"
+    wanted_zh = f"每个库需要 {threads.value} 个线程" if threads else "每个库都按整机核数设定线程池"
+    machine = case.context.number("host.cpus") or 64.0
+    roomy = max(1024, int(machine) * 16)
     allowed = f", {pids:g} processes are allowed" if pids else ""
     allowed_zh = f"，而只允许 {pids:g} 个进程" if pids else ""
     return Found(
         cause=Words(
-            f"The kernel refuses new threads: {wanted} for each library{allowed}, and the process limit of this container or user is reached. Memory and the model are not involved.",
-            f"内核拒绝创建新线程：每个库{wanted_zh}{allowed_zh}，已达到该容器或用户的进程数上限。与内存和模型无关。",
+            f"The kernel refuses new threads: {wanted}{allowed}, and the process limit of this container or user is reached. Memory and the model are not involved.",
+            f"内核拒绝创建新线程：{wanted_zh}{allowed_zh}，已达到该容器或用户的进程数上限。与内存和模型无关。",
         ),
         evidence=[quote, *([threads.quote] if threads else []), *([limit.fact.quote] if limit else [])],
         fixes=[
             Fix(Words(f"use {few} threads in every library", f"所有库都使用 {few} 个线程"), f"OMP_NUM_THREADS={few} OPENBLAS_NUM_THREADS={few} MKL_NUM_THREADS={few} RAYON_NUM_THREADS={few}"),
-            Fix(Words("raise the limit of processes of the container", "提高容器的进程数上限"), "docker run --pids-limit 4096"),
+            Fix(Words("raise the limit of processes of the container", "提高容器的进程数上限"), f"docker run --pids-limit {roomy}"),
         ],
         verify=Words("start again: the line is gone; cat /sys/fs/cgroup/pids.current stays below pids.max", "重新启动：该行消失；cat /sys/fs/cgroup/pids.current 低于 pids.max"),
         confidence=0.9,
@@ -223,8 +225,8 @@ def _threads_command(case: Case, count: int) -> str:
 
 
 _LIMIT_WORDS: Final = {
-    "quota": ("a cgroup quota (cpu.max)", "cgroup 配额（cpu.max）限制的"),
-    "affinity": ("an affinity", "CPU 亲和性限制的"),
+    "quota": ("a cgroup quota (cpu.max)", " cgroup 配额（cpu.max）限制的"),
+    "affinity": ("an affinity", " CPU 亲和性限制的"),
     "machine": ("a machine", "整机的"),
 }
 _VERIFY: Final = Words(

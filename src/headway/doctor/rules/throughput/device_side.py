@@ -171,12 +171,13 @@ def across_sockets(case: Case) -> Found | Abstention | None:
 
 
 def _sockets(case: Case, nodes: dict[int, tuple[int, ...]], quote: Quote, remote: tuple[float, Quote] | None) -> Found:
-    shown = "; ".join(f"node {node}: {_range(cores)}" for node, cores in sorted(nodes.items())) or "several nodes"
+    listed = "; ".join(f"node {node}: {_range(cores)}" for node, cores in sorted(nodes.items()))
+    shown, shown_zh = (f" ({listed})", f"（{listed}）") if listed else ("", "")
     share = f", {remote[0]:.0%} of the pages are on the other node" if remote else ""
     share_zh = f"，{remote[0]:.0%} 的页面在另一个节点上" if remote else ""
     count = max(2, len(nodes))
     bind = "|".join(_range(cores) for _, cores in sorted(nodes.items()))
-    fixes = [Fix(Words("or keep one process on one node, cores and memory", "或让单个进程的核和内存都在一个节点上"), f"numactl --cpunodebind=0 --membind=0 {case.launch.command}".rstrip())]
+    fixes = [Fix(Words("keep one process on one node, cores and memory", "让单个进程的核和内存都在一个节点上"), f"numactl --cpunodebind=0 --membind=0 {case.launch.command}".rstrip())]
     if bind:
         fixes.insert(
             0,
@@ -187,8 +188,8 @@ def _sockets(case: Case, nodes: dict[int, tuple[int, ...]], quote: Quote, remote
         )
     return Found(
         cause=Words(
-            f"Threads and memory are spread over {count} NUMA nodes ({shown}){share}: a thread that reads the other socket's memory gets a fraction of the bandwidth, and every step waits for it.",
-            f"线程和内存分布在 {count} 个 NUMA 节点上（{shown}）{share_zh}：读取另一插槽内存的线程只能得到一部分带宽，每一步都要等它。",
+            f"Threads and memory are spread over {count} NUMA nodes{shown}{share}: a thread that reads the other socket's memory gets a fraction of the bandwidth, and every step waits for it.",
+            f"线程和内存分布在 {count} 个 NUMA 节点上{shown_zh}{share_zh}：读取另一插槽内存的线程只能得到一部分带宽，每一步都要等它。",
         ),
         evidence=[quote, *([remote[1]] if remote and remote[1] != quote else [])],
         fixes=fixes,

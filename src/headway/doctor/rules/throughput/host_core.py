@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final
 
@@ -57,7 +58,7 @@ def host_core(case: Case) -> Found | Abstention | None:
             f"瓶颈是主机的一个 CPU 核：{who_zh}占用了一个核的 {pinned.cores:.0%}，而{gpu_zh}{load_zh}。Python 同一时刻只运行一个线程，因此更多的核或更大的 GPU 对该进程没有作用。",
         ),
         evidence=[pinned.fact.quote, *([gpu.quote] if gpu else []), *([shape.middle.quote] if shape else [])],
-        fixes=_less_host_work(case, front),
+        fixes=_less_host_work(case, front, max(2, math.ceil(pinned.cores / 0.6))),
         verify=Words(
             f"py-spy top --pid $(pgrep -f {'api_server' if front else 'EngineCore'} | head -1) under the same load: below 90 % of a core, and tokens/s rises",
             f"在相同负载下运行 py-spy top --pid $(pgrep -f {'api_server' if front else 'EngineCore'} | head -1)：占用低于一个核的 90%，tokens/s 上升",
@@ -68,13 +69,13 @@ def host_core(case: Case) -> Found | Abstention | None:
     )
 
 
-def _less_host_work(case: Case, front: bool) -> list[Fix]:
+def _less_host_work(case: Case, front: bool, processes: int) -> list[Fix]:
     fixes: list[Fix] = []
     logged = case.log.count(REQUEST_LOGGED) > 20 or case.launch.is_on("enable_log_requests")
     if logged:
         fixes.append(Fix(Words("stop logging every request", "不再逐条记录请求"), "--no-enable-log-requests"))
     if front:
-        fixes.append(Fix(Words("run several API processes in front of the engine", "在引擎前运行多个 API 进程"), "--api-server-count 4"))
+        fixes.append(Fix(Words(f"run {processes} API processes in front of the engine", f"在引擎前运行 {processes} 个 API 进程"), f"--api-server-count {processes}"))
         fixes.append(Fix(Words("send several tokens per stream event", "每个流式事件发送多个 token"), "--stream-interval 8"))
         fixes.append(Fix(Words("switch the access log off", "关闭访问日志"), "--disable-uvicorn-access-log"))
     else:

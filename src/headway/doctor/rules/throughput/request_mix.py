@@ -12,11 +12,11 @@ from headway.doctor.facts.fact import Fact
 from headway.doctor.facts.load import LoadShape, shape_of
 from headway.doctor.facts.metrics import Span, span_of
 from headway.doctor.facts.requests import GAP_SERVER, OUTPUT_TOKENS, PREFILL, PROMPT_TOKENS
+from headway.doctor.facts.step_budget import step_budget_of
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-BUDGET: Final = sight("max_num_batched_tokens=", pattern=r"max_num_batched_tokens=(?P<tokens>\d+)")
 SAMPLED: Final = sight("SamplingParams(n=", pattern=r"SamplingParams\(n=(?P<n>\d+)(?:, best_of=(?P<best>\d+))?(?:.*?max_tokens=(?P<limit>\d+))?", series=True)
 BEAMS: Final = sight("use_beam_search=True", "BeamSearchParams(beam_width=", pattern=r"use_beam_search=True|BeamSearchParams\(beam_width=(?P<width>\d+)")
 
@@ -27,7 +27,7 @@ _TOTAL_RISES: Final = Words("the same benchmark before and after: total tokens/s
 
 
 def small_budget(case: Case) -> Found | None:
-    budget, prompt, shape = _budget(case), _prompt_tokens(case), shape_of(case.load)
+    budget, prompt, shape = step_budget_of(case.log, case.launch), _prompt_tokens(case), shape_of(case.load)
     if budget is None or budget.value > _SMALL_BUDGET or shape is None:
         return None
     chosen = case.launch.flags.get("max_num_batched_tokens") is not None
@@ -134,7 +134,7 @@ def answers_to_the_limit(case: Case) -> Found | None:
         ),
         evidence=[quote],
         fixes=[
-            Fix(Words("set max_tokens in the requests to what is needed", "在请求中把 max_tokens 设为实际所需"), f'"max_tokens": {bound}'),
+            Fix(Words("set max_tokens in the requests to what is needed (shown: half of the present mean)", "在请求中把 max_tokens 设为实际所需（此处为目前平均值的一半）"), f'"max_tokens": {bound}'),
             Fix(
                 Words(
                     "use the chat endpoint with the model's own chat template (a base model or a wrong template never writes its end token), or add stop strings",
@@ -169,14 +169,6 @@ def several_answers_each(case: Case) -> Found | None:
         confidence=0.75,
         weight="degraded",
     )
-
-
-def _budget(case: Case) -> Fact[int] | None:
-    fact = case.launch.fact("max_num_batched_tokens")
-    if fact and fact.value.isdigit():
-        return Fact(int(fact.value), fact.quote)
-    hit = case.log.last(BUDGET)
-    return Fact(int(hit.number("tokens")), hit.quote()) if hit else None
 
 
 def _prompt_tokens(case: Case) -> tuple[float, Quote] | None:
@@ -269,7 +261,6 @@ RULES: Final = (
         remedy=Words("`--max-num-batched-tokens 8192` for throughput", "为吞吐设 `--max-num-batched-tokens 8192`"),
         check=_SAME_BENCHMARK,
         judge=small_budget,
-        sees=(BUDGET,),
     ),
     Rule(
         id="T11",

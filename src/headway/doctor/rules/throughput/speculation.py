@@ -17,9 +17,8 @@ from headway.doctor.words import Words
 
 ACCEPTED: Final = sight(
     "Mean acceptance length: ",
-    pattern=r"(?:.*?Draft acceptance rate: (?P<rate>[\d.]+)%)?.*?Mean acceptance length: (?P<length>[\d.]+)"
-    r"(?:.*?Accepted: (?P<accepted>\d+) tokens, Drafted: (?P<drafted>\d+) tokens)?"
-    r"(?:.*?Per-position acceptance rate: \[?(?P<positions>[\d.]+(?:, [\d.]+)*))?(?:.*?Avg Draft acceptance rate: (?P<average>[\d.]+)%)?",
+    pattern=r"^(?:(?=.*?Draft acceptance rate: (?P<rate>[\d.]+)(?P<percent>%)?))?.*?Mean acceptance length: (?P<length>[\d.]+)"
+    r"(?:.*?Per-position acceptance rate: \[?(?P<positions>[\d.]+(?:, [\d.]+)*))?",
     series=True,
 )
 OLD: Final = sight(
@@ -136,7 +135,7 @@ def _drafting(case: Case) -> Drafting | None:
         lines = lines[len(lines) // 4 :]  # the first ones hold the warm-up
         lengths = sorted(hit.number("length") for hit in lines)
         last = lines[-1]
-        rates = [hit.number("rate" if hit["rate"] else "average") / 100 for hit in lines if hit["rate"] or hit["average"]]
+        rates = [hit.number("rate") / (100 if hit["percent"] else 1) for hit in lines if hit["rate"]]
         positions = tuple(float(value) for value in last["positions"].split(", ")) if last["positions"] else ()
         rate = sorted(rates)[len(rates) // 2] if rates else None
         return Drafting(lengths[len(lengths) // 2], asked or len(positions) or None, rate, positions, (lines[0].quote(), last.quote())[: len(lines)])

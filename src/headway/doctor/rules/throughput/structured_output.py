@@ -42,6 +42,7 @@ def slow_per_token(case: Case) -> Found | Abstention | None:
         return None
     backend = case.launch.value("guided_decoding_backend") or case.launch.value("structured_outputs_config")
     backend_text = f" (backend {backend[:60]})" if backend else ""
+    backend_zh = f"（后端 {backend[:60]}）" if backend else ""
     why = " The log says that the fast backend does not handle this schema and a slower one is used." if fallback else ""
     why_zh = "日志表明快速后端不支持该 schema，改用了较慢的后端。" if fallback else ""
     return Found(
@@ -49,7 +50,7 @@ def slow_per_token(case: Case) -> Found | Abstention | None:
             f"Only requests with structured output are slow: {slow * 1e3:.0f} ms per token with a schema against {fast * 1e3:.0f} ms without"
             f" ({len(guided)} and {len(plain)} requests, {slow / fast:.1f} x){backend_text}. The mask of allowed tokens is computed on the host at every token.{why}",
             f"只有结构化输出的请求慢：带 schema 时每 token {slow * 1e3:.0f} ms，不带时 {fast * 1e3:.0f} ms"
-            f"（分别 {len(guided)} 和 {len(plain)} 个请求，{slow / fast:.1f} 倍）{backend_text}。每个 token 都要在主机上计算允许的 token 掩码。{why_zh}",
+            f"（分别 {len(guided)} 和 {len(plain)} 个请求，{slow / fast:.1f} 倍）{backend_zh}。每个 token 都要在主机上计算允许的 token 掩码。{why_zh}",
         ),
         evidence=[guided[0].quote, plain[0].quote, *([fallback.quote()] if fallback else [])],
         fixes=[

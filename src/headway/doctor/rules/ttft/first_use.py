@@ -42,6 +42,7 @@ SLEEPS: Final = sight("is_sleeping", "POST /sleep", pattern=r"[\"']?is_sleeping[
 MAPPED: Final = sight("mmap = true", "mmap: true", "llama_model_loader: mmap", "CPU_Mapped model buffer size")
 
 _TIMES: Final = 5.0
+_PORTS: Final = {"llama.cpp": "8080", "sglang": "30000"}
 
 
 def first_request(case: Case) -> Found | None:
@@ -92,11 +93,13 @@ def _compiles_while_serving(case: Case, after: Sequence[Hit]) -> Found | None:
 
 
 def _warm_up(case: Case) -> list[Fix]:
-    model = case.launch.model or "model"
+    model, port = case.launch.model, case.launch.value("port") or _PORTS.get(case.launch.program, "8000")
     fixes = [
         Fix(
             Words("send one warm-up request before the server is put into service (as a startup probe or after start)", "在服务器投入使用前发送一个预热请求（作为启动探针或启动后执行）"),
-            f"""curl -s http://127.0.0.1:8000/v1/completions -H 'Content-Type: application/json' -d '{{"model": "{model}", "prompt": "warm-up", "max_tokens": 8}}'""",
+            f"""curl -s http://127.0.0.1:{port}/v1/completions -H 'Content-Type: application/json' -d '{{"model": "{model}", "prompt": "warm-up", "max_tokens": 8}}'"""
+            if model
+            else None,
         )
     ]
     if case.launch.program in ("vllm", ""):
@@ -218,6 +221,7 @@ def _cold_pages(case: Case) -> Found | None:
     if slow is None or (mapped is None and not faults) or _after_ready(case):
         return None
     first, usual = slow
+    weights = case.launch.model or case.launch.value("m")
     read = f", with {faults:g} major page faults" if faults else ""
     read_zh = f"，有 {faults:g} 次主缺页" if faults else ""
     quotes = [first.quote, *([mapped.quote()] if mapped else []), *([case.context.quote("host.io")] if faults else [])]
@@ -228,7 +232,7 @@ def _cold_pages(case: Case) -> Found | None:
         ),
         evidence=quotes,
         fixes=[
-            Fix(Words("read the file ahead of the first request", "在第一个请求之前预读文件"), f"cat {case.launch.model or '*.gguf'} > /dev/null"),
+            Fix(Words("read the file ahead of the first request", "在第一个请求之前预读文件"), f"cat {weights} > /dev/null" if weights else None),
             Fix(Words("or load without mapping and keep it in memory", "或不用内存映射加载，并锁定在内存中"), "--no-mmap --mlock" if case.launch.program == "llama.cpp" else None),
         ],
         verify=Words("restart, read ahead, then time the first request: as fast as the others", "重启、预读后测第一个请求：与其他请求一样快"),

@@ -33,6 +33,7 @@ _PROXIES: Final[dict[str, tuple[str, str]]] = {
     "envoy": ("Envoy", ""),
     "cloudflare": ("Cloudflare", ""),
 }
+_UNNAMED: Final = Words("nginx, gateway or load balancer", "nginx、网关或负载均衡")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,14 @@ def buffering_proxy(case: Case) -> Found | None:
         return None
     if gap.server is None and not near_the_end:
         return None
-    name, setting = _proxy(case)
+    name, name_zh, setting = _proxy(case)
     server = f"the server sends it after {gap.server:.2f} s" if gap.server is not None else "the server streams"
     server_zh = f"服务器在 {gap.server:.2f} 秒时就已发出" if gap.server is not None else "服务器是流式发送的"
     itl, itl_zh = _gap_words(gap)
     whole = f", about the {gap.whole:.1f} s of the whole answer" if near_the_end and gap.whole is not None else ""
     whole_zh = f"，约等于整个回答的 {gap.whole:.1f} 秒" if near_the_end and gap.whole is not None else ""
     fixes = [
-        Fix(Words(f"switch response buffering off in the proxy ({name})", f"在代理（{name}）上关闭响应缓冲"), setting or None),
+        Fix(Words(f"switch response buffering off in the proxy ({name})", f"在代理（{name_zh}）上关闭响应缓冲"), setting or None),
         Fix(Words("or let the response switch it off: a header that nginx and others honour", "或由响应关闭缓冲：nginx 等会遵守的响应头"), "X-Accel-Buffering: no"),
         Fix(Words("do not compress text/event-stream in any proxy or gateway", "任何代理或网关都不要压缩 text/event-stream")),
     ]
@@ -118,15 +119,15 @@ def _gap_words(gap: Gap) -> tuple[str, str]:
     return f"; between tokens {a:.0f} ms at the server but {b:.0f} ms at the client, so they come in bursts", f"；token 间隔在服务器为 {a:.0f} ms，在客户端只有 {b:.0f} ms，说明是成批到达"
 
 
-def _proxy(case: Case) -> tuple[str, str]:
+def _proxy(case: Case) -> tuple[str, str, str]:
     """The proxy that the context or the table's title names, with its setting; nginx's setting when none is named."""
     texts = [case.context.text("said"), case.launch.command, *map(str, case.context.members("files")), *map(str, case.context.items("host.probes"))]
     texts += [str(process) for process in case.context.items("host.processes")] + [str(listener) for listener in case.context.items("host.listeners")]
     text = " ".join(texts).lower()
     for word, (name, setting) in _PROXIES.items():
         if word in text:
-            return name, setting
-    return "nginx, gateway or load balancer", _PROXIES["nginx"][1]
+            return name, name, setting
+    return _UNNAMED.en, _UNNAMED.zh, _PROXIES["nginx"][1]
 
 
 def connecting(case: Case) -> Found | None:
@@ -179,7 +180,8 @@ def benchmark_queue(case: Case) -> Found | None:
     for result in bench_results(case.log):
         ttft, held, asked = result.get("ttft_ms"), result.get("concurrency"), result.get("requests")
         if ttft and held and asked and asked > held and seen is not None and seen.total and not seen.rows and ttft / 1e3 > 3 * seen.total:
-            return _held_back(ttft / 1e3, seen.total, held, asked, [result.quotes["ttft_ms"], result.quotes["concurrency"], *seen.quotes])
+            seconds = result.get("seconds")
+            return _held_back(ttft / 1e3, seen.total, held, asked, [result.quotes["ttft_ms"], result.quotes["concurrency"], *seen.quotes], asked / seconds if seconds else None)
     rows = [row for row in case.requests if row.seconds(*_CLIENT) is not None and row.seconds(*_SERVER) is not None]
     if len(rows) < 6:
         return None
@@ -195,7 +197,7 @@ def benchmark_queue(case: Case) -> Found | None:
     return _held_back(gaps[-1] + server, server, held_rows, float(len(rows)), [rows[0].quote, rows[-1].quote])
 
 
-def _held_back(client: float, server: float, held: float | None, asked: float, quotes: list[Quote]) -> Found:
+def _held_back(client: float, server: float, held: float | None, asked: float, quotes: list[Quote], rate: float | None = None) -> Found:
     limit = f" (at most {held:g} of {asked:g} at once)" if held else f" ({asked:g} requests)"
     limit_zh = f"（{asked:g} 个请求，最多同时 {held:g} 个）" if held else f"（{asked:g} 个请求）"
     return Found(
@@ -206,7 +208,7 @@ def _held_back(client: float, server: float, held: float | None, asked: float, q
         evidence=quotes,
         fixes=[
             Fix(Words("read the first token from the server's histogram instead", "改看服务器端直方图中的首 token 时间"), "curl -s http://127.0.0.1:8000/metrics | grep time_to_first_token_seconds"),
-            Fix(Words("or measure at a request rate that the server keeps up with, without a limit on concurrency", "或以服务器跟得上的请求速率测量，不限制并发"), "--request-rate 2"),
+            Fix(Words("or measure at a request rate that the server keeps up with, without a limit on concurrency", "或以服务器跟得上的请求速率测量，不限制并发"), f"--request-rate {rate * 0.8:.2f}" if rate else None),
         ],
         verify=Words("server-side vllm:time_to_first_token_seconds (sum / count over the run) equals what is reported", "服务器端 vllm:time_to_first_token_seconds（测试期间 sum / count）与报告值一致"),
         confidence=0.85 if held else 0.65,

@@ -69,7 +69,7 @@ PHASES: Final = (
         Words("text is turned into tokens on the host before the request is queued", "请求入队之前在主机上把文本转成 token"),
         Words("It grows with the characters of the prompt and is done by one core of the API process.", "它随提示词字符数增长，由 API 进程的一个核完成。"),
         (
-            Fix(Words("run several API processes, so that one huge prompt does not hold up the others", "运行多个 API 进程，避免一个超长提示词耽误其他请求"), "--api-server-count 4"),
+            Fix(Words("run two API processes, so that one huge prompt does not hold up the others", "运行两个 API 进程，避免一个超长提示词耽误其他请求"), "--api-server-count 2"),
             Fix(Words("send token ids instead of text for prompts of this size, or shorten them", "对这种大小的提示词直接发送 token id，或缩短它")),
         ),
         Words("time before queueing, with prompts of 100,000 characters", "10 万字符的提示词，入队前耗时长"),
@@ -97,7 +97,7 @@ PHASES: Final = (
         Words("The model waits for the network and one host core.", "模型在等网络和主机的一个核。"),
         (
             Fix(Words("send images as data (base64) or from storage beside the server, scaled to what the model reads", "以 base64 数据或从服务器旁的存储发送图片，并缩放到模型实际使用的尺寸")),
-            Fix(Words("bound what a request may hold and keep decoded images", "限制每个请求的图片数量，并缓存解码结果"), """--limit-mm-per-prompt '{"image": 2}' --mm-processor-cache-gb 8"""),
+            Fix(Words("bound what a request may hold and keep decoded images", "限制每个请求的图片数量，并缓存解码结果")),
         ),
         Words("time to fetch and decode media", "媒体下载与解码时间"),
         sees=(FETCHING,),

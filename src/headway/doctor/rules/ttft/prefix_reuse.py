@@ -65,7 +65,7 @@ def prefix_never_hits(case: Case) -> Found | Abstention | None:
         return None
     index, other, overlap = pair
     block = _block_size(case)
-    if overlap.kind == "nothing" or overlap.prefix_tokens >= max(4 * block, overlap.shorter // 8) or overlap.alike < _ALIKE:
+    if overlap.kind == "nothing" or overlap.prefix_tokens >= max(4 * block, overlap.tokens // 2) or overlap.alike < _ALIKE:
         short = _short_prompts(case, overlap, block, index, hits) if overlap.kind == "nothing" else None
         return short or _thrash(case, overlap, shape)
     return _differs(case, shape, index, other, overlap, block)
@@ -75,7 +75,7 @@ def _differs(case: Case, shape: LoadShape | None, index: int, other: int, overla
     what, what_zh = _WHAT[overlap.kind]
     values = f" ({overlap.shown})" if overlap.shown else ""
     blocks = overlap.prefix_tokens // block
-    tokens = overlap.shorter // 4
+    tokens = overlap.tokens
     hits = shape.hit_rate if shape else None
     rate = f"The prefix cache hits {hits:.1%}" if hits is not None else "The prefix cache cannot hit"
     rate_zh = f"前缀缓存命中率 {hits:.1%}" if hits is not None else "前缀缓存无法命中"
@@ -176,7 +176,7 @@ def _not_for_this_model(case: Case, quote: Quote, shape: LoadShape | None) -> Fo
 
 def _short_prompts(case: Case, overlap: Overlap, block: int, index: int, hits: float | None) -> Found | None:
     """Equal prompts that never hit: shorter than one block, of which only whole ones are kept."""
-    tokens = overlap.shorter // 4
+    tokens = overlap.tokens
     if hits is None or tokens >= 2 * block:
         return None
     return Found(

@@ -11,8 +11,10 @@ from headway.doctor.case import Case
 from headway.doctor.facts.first_token import FirstToken, first_token_of, total_of
 from headway.doctor.facts.load import LoadShape, shape_of
 from headway.doctor.facts.requests import GAP_SERVER, OUTPUT_TOKENS, PREFILL, PROMPT_TOKENS, QUEUE, RequestRow
+from headway.doctor.facts.step_budget import step_budget_of
 from headway.doctor.finding import Fix, Found
 from headway.doctor.rules.rule import Rule
+from headway.doctor.rules.throughput.batch_limits import larger_cap
 from headway.doctor.words import Words
 
 _LONG: Final = 8  # times the short prompts: such a prompt takes many steps of the others
@@ -63,8 +65,8 @@ def _confidence(seen: FirstToken, share: float, shape: LoadShape | None) -> floa
 
 def _capacity_fixes(case: Case, seen: FirstToken, shape: LoadShape | None, cap: float | None) -> list[Fix]:
     fixes: list[Fix] = []
-    if cap is not None and shape is not None:
-        better = 2 ** (math.floor(math.log2(cap)) + 1)
+    better = larger_cap(int(cap), shape.usage) if cap is not None and shape is not None else 0
+    if cap is not None and shape is not None and better > cap:
         fixes.append(Fix(Words(f"let more sequences run, the KV cache is only {shape.usage or 0:.0%} full: {cap:g} -> {better}", f"允许更多序列运行，KV 缓存只用了 {shape.usage or 0:.0%}：{cap:g} -> {better}"), f"--max-num-seqs {better}"))
     replicas = _replicas(seen, shape)
     rate = _sustainable(case.requests, shape)
@@ -127,22 +129,23 @@ def head_of_line(case: Case) -> Found | None:
     against = f" against {usual:.2f} s for the others" if usual is not None else ""
     against_zh = f"，而其他短请求只要 {usual:.2f} 秒" if usual is not None else ""
     off = _chunked_off(case)
-    budget = case.launch.number("max_num_batched_tokens")
-    threshold = max(1024, min(4096, int(budget // 2))) if budget else 2048
+    given = step_budget_of(case.log, case.launch)
+    budget = given.value if given else 2048
+    threshold = max(256, min(budget, 8192) // 4)
     fixes = []
     if off:
         fixes.append(Fix(Words("let a step mix pieces of the long prompt with the others", "让一步混合长提示词的片段和其他请求"), "--enable-chunked-prefill"))
     fixes.append(
         Fix(
             Words(
-                f"bound the share of a long prompt in each step: at most {threshold} of its tokens per step",
-                f"限制长提示词在每一步中的份额：每步最多计算其中 {threshold} 个 token",
+                f"bound the share of a long prompt in each step: at most {threshold} of its tokens of a budget of {budget}",
+                f"限制长提示词在每一步中的份额：在 {budget} 的预算中每步最多计算它的 {threshold} 个 token",
             ),
             f"--long-prefill-token-threshold {threshold}",
         )
     )
-    if budget and budget > 4096:
-        fixes.append(Fix(Words(f"shorter steps: {budget:g} -> 4096 tokens", f"缩短每一步：{budget:g} -> 4096 token"), "--max-num-batched-tokens 4096"))
+    if budget > 8192:
+        fixes.append(Fix(Words(f"shorter steps: {budget} -> 8192 tokens", f"缩短每一步：{budget} -> 8192 token"), "--max-num-batched-tokens 8192"))
     fixes.append(Fix(Words("send prompts of that length to a server of their own", "把这种长度的提示词发送到单独的服务器")))
     return Found(
         cause=Words(
