@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.doctor.judging import FIXTURES
 
 from headway.cli.main import run
+from tests.doctor.judging import FIXTURES
 
 FAULT = FIXTURES / "memory-10"
 HEALTHY = FIXTURES / "memory-18" / "log.txt"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from copy import deepcopy
 from pathlib import Path
 from random import Random
 
@@ -91,7 +92,7 @@ def check_odd(data: st.DataObject) -> None:
         here = tree
         for step in path[:-1]:
             here = here[step]
-        here[path[-1]] = data.draw(ODD)
+        here[path[-1]] = deepcopy(data.draw(ODD))  # the next round may change it
     report(material.log, yaml.safe_dump(tree).encode())
 
 
@@ -104,6 +105,6 @@ def test_contexts_with_odd_values(data: st.DataObject) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @given(st.data())
-@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
 def test_many_contexts_with_odd_values(data: st.DataObject) -> None:
     check_odd(data)

@@ -35,7 +35,7 @@ def _parts(thing: Any) -> Iterator[Any]:
         yield from thing.values()
     elif isinstance(thing, list | tuple | set):
         yield from thing
-    elif type(thing).__module__.startswith(("headway.", "torch.nn", "transformers.")) and not isinstance(thing, type):
+    elif isinstance(thing, torch.nn.Module) or (type(thing).__module__.startswith("headway.") and not isinstance(thing, type)):
         yield from getattr(thing, "__dict__", {}).values()
         for kind in type(thing).__mro__:
             slots = kind.__dict__.get("__slots__", ())

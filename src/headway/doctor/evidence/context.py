@@ -15,7 +15,7 @@ from headway.doctor.evidence.masking import MASK, mask, names_a_secret
 from headway.doctor.finding import Quote
 from headway.errors import DoctorError
 
-_BYTES_AT_MOST: Final = 32 << 20
+_BYTES_AT_MOST: Final = 8 << 20
 _DEPTH_AT_MOST: Final = 64
 _NODES_AT_MOST: Final = 500_000
 _QUOTE_CHARS: Final = 240

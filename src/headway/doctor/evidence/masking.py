@@ -12,8 +12,12 @@ _SECRET_WORD: Final = (
     r"|apikeys?|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|session[_.-]?id|jwt)"
 )
 # `eos_token`, `num_tokens`, `max_num_batched_tokens`, `tokenizer`: words of language models
-_MODEL_TOKEN: Final = r"(?:bos|eos|pad|unk|sep|cls|mask|image|video|audio|special|stop|next|per|added|think|start|end|first|last|one|bad|new|sampled|draft|decoder_start|unexpected|invalid|expected|each|a|the|this)[_ ]"
-_NAME: Final = rf"(?:(?<![A-Za-z0-9])(?!{_MODEL_TOKEN}token)[A-Za-z0-9_.-]{{0,80}}?{_SECRET_WORD}(?![A-Za-z0-9])(?:[_.-](?:value|file|b64|base64))?)"
+_MODEL_TOKEN: Final = re.compile(
+    r"(?i)(?:bos|eos|pad|unk|sep|cls|mask|image|video|audio|special|stop|next|per|added|think|start|end|first|last|one|bad|new|sampled|draft"
+    r"|unexpected|invalid|expected|each|a|the|this)[_ ]$"
+)
+# only the end of a name is looked for: `HF_TOKEN` is found at `TOKEN`
+_NAME: Final = rf"(?:{_SECRET_WORD}(?![A-Za-z0-9])(?:[_.-](?:value|file|b64|base64))?)"
 _END: Final = r"[^\s\"',;}\])&]"
 _SHAPES: Final = (
     r"(?:sk|pk|rk)[-_][A-Za-z0-9_-]{12,}",
@@ -52,6 +56,8 @@ _RULES: Final = (
     # well-known shapes, wherever they stand
     re.compile(rf"()(?<![A-Za-z0-9])((?:{'|'.join(_SHAPES)}))"),
 )
+_NAMED: Final = frozenset(rule for rule in _RULES if _NAME in rule.pattern)
+_STEMS: Final = ("key", "token", "secret", "passw", "passphrase", "pwd", "credential", "session", "jwt")
 _HINTS: Final = re.compile(
     r"(?i)key|token|secret|pass|pwd|credential|cookie|session|jwt|bearer|authorization|@|sk[-_]|pk[-_]|rk_|hf_|gh[pousr]_|github_pat|glpat|xox|xapp|AKIA|ASIA|AROA|AIDA|AIza|ya29|nvapi|gsk_|xai-|r8_|pplx|npm_|pypi-|dop_v1|eyJ|slack|-u |--user"
     r"|c2st|c2tf|aGZf|Z2hw|Z2hv|Z2l0|QUtJ|QVNJ|bnZh|eG94|Z3Nr"
@@ -71,15 +77,29 @@ def mask(text: str) -> str:
         return text
     if _SECRET_DOCUMENT in text:
         text = _SECRET_MEMBERS.sub(lambda found: found[1] + "  " + MASK + "\n", text)
+    small = text.lower()
+    has_name = any(stem in small for stem in _STEMS)
     for rule in _RULES:
-        text = rule.sub(lambda found: found[0] if _PLAIN.match(found[2].strip()) else found[1] + MASK, text)
+        if has_name or rule not in _NAMED:
+            text = rule.sub(_without_secret, text)
     return text
 
 
-_SECRET_NAME: Final = re.compile(rf"(?i)^(?!{_MODEL_TOKEN})(?:.*[^a-z0-9])?(?:{_SECRET_WORD}|authorization|cookie)$")
+def _without_secret(found: re.Match[str]) -> str:
+    name, value = found[1], found[2]
+    if _PLAIN.match(value.strip()):
+        return found[0]
+    if name[:5].lower() == "token" and _MODEL_TOKEN.search(found.string, max(0, found.start() - _LONGEST_WORD), found.start()):
+        return found[0]
+    return name + MASK
+
+
+_LONGEST_WORD: Final = 12
+_SECRET_NAME: Final = re.compile(rf"(?i)^(?:.*[^a-z0-9])?(?:{_SECRET_WORD}|authorization|cookie)$")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def names_a_secret(name: str) -> bool:
     """Whether the value behind this name (of a variable, a member, a header) is a secret."""
-    return bool(_SECRET_NAME.match(_CAMEL.sub("_", name)))
+    name = _CAMEL.sub("_", name)
+    return bool(_SECRET_NAME.match(name)) and not _MODEL_TOKEN.search(name.lower().removesuffix("token"))

@@ -21,11 +21,13 @@ WEIGHTS: Final = sight(
     pattern=rf"(?:Model loading took|[Ll]oading model weights took|model weights take|Load weight end\..*?mem usage=) ?(?P<size>{SIZE})",
 )  # fmt: skip
 KV_AVAILABLE: Final = sight(
-    "Available KV cache memory", "reserved for KV Cache is", pattern=rf"(?:Available KV cache memory: |reserved for KV Cache is )(?P<size>{SIZE})"
+    "Available KV cache memory", "reserved for KV Cache is", " kv_cache_size=",
+    pattern=rf"(?:Available KV cache memory: |reserved for KV Cache is | kv_cache_size=)(?P<size>{SIZE})",
 )
 CAP: Final = sight(
-    "x gpu_memory_utilization (", "on startup is less than desired",
+    "x gpu_memory_utilization (", "on startup is less than desired", "total_gpu_memory=",
     pattern=rf"total_gpu_memory \((?P<total>{SIZE})\) x gpu_memory_utilization \((?P<share>[\d.]+)\)"
+    rf"|total_gpu_memory=(?P<total2>{SIZE}) .*gpu_memory_utilization=(?P<share2>[\d.]+)"
     r"|\((?P<free>[\d.]+)/(?P<all>[\d.]+) GiB\) on startup is less than desired \w+ memory utilization \((?P<wanted>[\d.]+),",
 )  # fmt: skip
 PEAK: Final = sight(
@@ -100,12 +102,13 @@ def _weights(hit: Hit | None) -> Fact[float] | None:
 
 def _share(log: Log) -> Fact[float] | None:
     hit = log.first(CAP)
-    return Fact(hit.number("share" if hit["share"] else "wanted"), hit.quote()) if hit else None
+    return Fact(hit.number(next(name for name in ("share", "share2", "wanted") if hit[name])), hit.quote()) if hit else None
 
 
 def _total(log: Log, context: Context) -> Fact[float] | None:
     for hit in log.hits(CAP):
-        return Fact(gib(hit["total"]) if hit["total"] else hit.number("all"), hit.quote())
+        printed = hit["total"] or hit["total2"]
+        return Fact(gib(printed) if printed else hit.number("all"), hit.quote())
     for hit in log.hits(OUT_OF_MEMORY):
         if hit["total"]:
             return Fact(gib(hit["total"]), hit.quote())

@@ -7,7 +7,7 @@ Counters may end in `_total` or not. Some servers export a family under several 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -68,16 +68,22 @@ def scrapes_of(context: Context) -> list[Scrape]:
 
 
 def read_scrape(index: int, sample: Mapping[str, Any]) -> Scrape:
-    """Members that are no numbers are left out. The prefix with most families wins where two export the same one."""
+    """Members that are no numbers are left out; a mapping `name: {a: 1, b: 2}` is a family with two series. The prefix with most families wins where two export the same one."""
     found: dict[str, dict[str, list[Series]]] = {}
-    for key, value in sample.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-            continue
-        prefix, name, labels = _taken_apart(str(key))
-        found.setdefault(name, {}).setdefault(prefix, []).append(Series(labels, float(value)))
+    for key, value in _flat(sample):
+        prefix, name, labels = _taken_apart(key)
+        found.setdefault(name, {}).setdefault(prefix, []).append(Series(labels, value))
     families = {name: _longest(spellings) for name, spellings in found.items()}
     time = sample.get("t", sample.get("time_s"))
     return Scrape(index, float(time) if isinstance(time, (int, float)) and not isinstance(time, bool) else None, families)
+
+
+def _flat(sample: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    for key, value in sample.items():
+        members = {f"{key}{{of={name}}}": member for name, member in value.items()} if isinstance(value, Mapping) else {str(key): value}
+        for name, member in members.items():
+            if isinstance(member, (int, float)) and not isinstance(member, bool) and member == member:
+                yield name, float(member)
 
 
 def _longest(spellings: Mapping[str, Sequence[Series]]) -> tuple[Series, ...]:

@@ -17,7 +17,20 @@ from headway.doctor.facts.launch import Launch
 from headway.errors import CapacityError
 
 _WEIGHT_FILES: Final = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
-_TENSOR_BYTES: Final = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2, "I16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "I8": 1, "U8": 1, "BOOL": 1}
+_TENSOR_BYTES: Final = {
+    "F64": 8,
+    "I64": 8,
+    "F32": 4,
+    "I32": 4,
+    "F16": 2,
+    "BF16": 2,
+    "I16": 2,
+    "F8_E4M3": 1,
+    "F8_E5M2": 1,
+    "I8": 1,
+    "U8": 1,
+    "BOOL": 1,
+}
 _DTYPE_BYTES: Final = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2}
 _PACKED: Final = (".qweight", ".weight_packed", ".qzeros", ".lookup_table", ".weight_scale", ".absmax")
 _NAMED: Final = re.compile(
@@ -74,7 +87,9 @@ class Model:
     @cached_property
     def shape(self) -> ModelShape | None:
         """From a configuration that has all deciding fields, else None."""
-        fields = {**self.config, **(self.config.get("text_config") or {})} if isinstance(self.config.get("text_config") or {}, Mapping) else self.config
+        fields = (
+            {**self.config, **(self.config.get("text_config") or {})} if isinstance(self.config.get("text_config") or {}, Mapping) else self.config
+        )
         if any(not isinstance(fields.get(name), int) for name in _COMPLETE):
             return None
         try:

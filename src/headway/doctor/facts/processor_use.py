@@ -23,7 +23,7 @@ SIGHTS: Final[tuple[Sight, ...]] = (ON_CPU,)
 
 _GPU_USE: Final = re.compile(r"(?i)gpu_?(?:.*_)?util|sm_?(?:active|util)")
 _NOT_USE: Final = re.compile(r"(?i)mem|cache|fb_")
-_CPU_USE: Final = re.compile(r"(?i)cpu.*(?:percent|pct|util)|(?:percent|pct).*cpu")
+_CPU_USE: Final = re.compile(r"(?i)(?:cpu|(?<![a-z])core|thread).*(?:percent|pct|util)|(?:percent|pct).*cpu")
 _PROCESS: Final = re.compile(
     r"(?i)[\w:./-]*(?:APIServer|API server|API process|EngineCore|engine core|engine process|api_server|uvicorn|vllm|sglang|python3?|locust|bench\w*|guidellm|aiperf|client|load ?gen\w*)[\w:./-]*"
 )

@@ -17,7 +17,7 @@ from headway.models.prepared.folder import make_room, mark_used, path_of, prepar
 from headway.models.prepared.growing_file import GrowingFile
 from headway.models.prepared.identity import preparation_key, worth_keeping
 from headway.models.prepared.mapped_file import MappedStacks, mapped_stacks
-from headway.models.prepared.switch import most_bytes
+from headway.models.prepared.switch import VARIABLE, most_bytes
 from headway.models.weight_rules import PlacedWeight
 from headway.quantization.weight_reader import WeightReader
 
@@ -28,7 +28,7 @@ def fill_from_card(model: Fillable, card: ModelCard, weights: Sequence[PlacedWei
     """`fill` from the files of `card`. Whatever is wrong with the cache costs time, never the model. Raises ConfigError for a
     switch that cannot be read, and what `WeightReader` raises."""
     stacks = stacks_of(model, weights)
-    key = _key(model, card, stacks) if most_bytes() and worth_keeping(stacks, card.tensors) else None
+    key = _key(model, card, stacks) if _may_be_kept(card, stacks) else None
     if key is not None and (mapped := _mapped(path_of(key), stacks)) is not None:
         fill_stacks(model, card.tensors, stacks, mapped, progress, head=head)
         mapped.let_go()
@@ -41,6 +41,17 @@ def fill_from_card(model: Fillable, card: ModelCard, weights: Sequence[PlacedWei
             return tensor
 
         fill_stacks(model, card.tensors, stacks, read, progress, head=head)
+
+
+def _may_be_kept(card: ModelCard, stacks: Sequence[Stack]) -> bool:
+    """Known before the checkpoint is hashed, which takes long when it is large."""
+    most = most_bytes()
+    if not most or not worth_keeping(stacks, card.tensors):
+        return False
+    needed = layout(stacks, {}).size
+    if needed > most:
+        _log.info("prepared weights of %d bytes are not kept: at most %d bytes are (%s)", needed, most, VARIABLE)
+    return needed <= most
 
 
 def _key(model: Fillable, card: ModelCard, stacks: Sequence[Stack]) -> str | None:

@@ -57,7 +57,6 @@ def make_room(folder: Path, needed: int, most: int) -> bool:
     """Remove the least recently used files until `needed` bytes more stay within `most` bytes, and tell whether they fit, also
     on the disk. Files in use stay readable for those who have mapped them. Raises OSError."""
     if needed > most:
-        _log.info("prepared weights of %d bytes are not kept: at most %d bytes are (HEADWAY_PREPARED_WEIGHTS)", needed, most)
         return False
     _remove_stale(folder)
     used = sorted((status.st_atime_ns, status.st_size, path) for path in folder.glob("*.safetensors") if (status := path.stat()))

@@ -51,7 +51,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("llm_session_turn_cost", "histogram", "Cost of one turn of a session, where the model has a price.", ("model", "domain", "currency"), COSTS),
     Family(
         "vsr_token_estimation_error_pct", "histogram",
-        "Estimated prompt tokens less those that the backend counted, in percent of the latter, by what the estimate was made for: signal, requirements, budget.",
+        "Estimated prompt tokens less those that the backend counted, in percent of the latter, by what the estimate was made for: signal, requirements, budget. It may be negative, so there is no sum.",
         ("category",), PERCENTS,
     ),
     Family("headway_token_counts", "counter", "Answers of count_tokens, by who counted: backend, estimate.", ("source",)),

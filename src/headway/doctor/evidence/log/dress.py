@@ -59,7 +59,7 @@ def _take_off(text: str, parts: dict[str, str]) -> tuple[str, bool]:
         if (form.outside and logged) or (form.after_clock and not parts["clock"]):
             continue
         if found := form.pattern.match(text):
-            for name, value in found.groupdict().items():
+            for name, value in zip(form.names, found.groups(), strict=True):
                 if not value:
                     continue
                 if name == "glog":

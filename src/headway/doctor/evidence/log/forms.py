@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import string
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 GLOG_LEVELS: Final = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL", "D": "DEBUG", "V": "DEBUG"}
@@ -32,6 +32,10 @@ class Form:
     first: str
     outside: bool = False
     after_clock: bool = False
+    names: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.pattern.groupindex))
 
 
 _WORD: Final = string.ascii_letters + string.digits + "_"

@@ -31,6 +31,8 @@ _BODIES: Final = tuple(
         ("payload: ", r"(?P<keep>\b(?:[Rr]equest|[Rr]esponse) payload: )(?P<quote>)(?P<end>).+"),
     )
 )
+_ANSWERS: Final = ("Generated response", "output: ")
+_WORDLESS: Final = re.compile(r"!{8,}|(?:<\|?[a-z_]{1,20}\|?> ?){4,}")
 _SIGNS: Final = ("prompt", "content", "Received request", "Generated response", "output", "input", "text", "body: ", "payload: ", "instructions", "query")
 _OPENED: Final = re.compile(
     r"(?:\bReceived request \S+: prompt: |\bGenerated response \S+(?: \([^)]*\))?: output: |\b(?:prompt|content|input|text|instructions|query)[\"']?\s?[:=]\s?)"
@@ -46,8 +48,18 @@ def without_request_text(text: str) -> str:
         return text
     for sign, body in _BODIES:
         if sign in text:
-            text = body.sub(lambda found: f"{found['keep']}{found['quote']}{CUT}{found['end']}", text)
+            text = body.sub(_wordless_kept if sign in _ANSWERS else _cut, text)
     return text
+
+
+def _cut(found: re.Match[str]) -> str:
+    return f"{found['keep']}{found['quote']}{CUT}{found['end']}"
+
+
+def _wordless_kept(found: re.Match[str]) -> str:
+    """An answer of one sign again and again is nobody's words, and the mark of broken numbers."""
+    words = found.string[found.end("quote") : found.start("end")]
+    return found[0] if _WORDLESS.fullmatch(words) else _cut(found)
 
 
 def opens_request_text(text: str) -> bool:

@@ -184,10 +184,14 @@ def _more_or_fewer(case: Case, split: Split, world: int, gpus: int, hidden: bool
 def tensor_ranks_cross_nodes(case: Case) -> Found | None:
     """Works, but every layer then waits for the network between the nodes."""
     hit = case.log.first(SPREAD)
-    if hit is None:
+    counts = [int(node["gpus"]) for node in case.context.items("host.ray.nodes") if isinstance(node, dict) and isinstance(node.get("gpus"), int)]
+    if hit is not None:
+        size, gpus, node, quote = int(hit["size"]), int(hit["gpus"]), hit["node"] or "a node", hit.quote()
+    elif counts and 0 < max(counts) < split_of(case).tensor and sum(counts) >= split_of(case).world:
+        size, gpus, node = split_of(case).tensor, max(counts), "a node"
+        quote = case.context.quote("host.ray.nodes", f"{len(counts)} nodes of {', '.join(map(str, counts))} GPUs")
+    else:
         return None
-    size, gpus = int(hit["size"]), int(hit["gpus"])
-    node = hit["node"] or "a node"
     tensor = divisors(size, max(1, gpus))[0]
     stages = size // tensor
     return Found(
@@ -196,7 +200,7 @@ def tensor_ranks_cross_nodes(case: Case) -> Found | None:
             " for an all-reduce over the network.",
             f"张量并行大小为 {size}，而节点 {node} 只有 {gpus} 张 GPU：每一层被拆到 {-(-size // max(1, gpus))} 个节点，每层都要等待跨网络的 all-reduce。",
         ),
-        evidence=[hit.quote()],
+        evidence=[quote],
         fixes=[
             Fix(
                 Words(
@@ -210,7 +214,7 @@ def tensor_ranks_cross_nodes(case: Case) -> Found | None:
             "start again: the warning `is bigger than a reserved number of` is gone, and the same benchmark gives more tokens/s",
             "重新启动：不再出现 `is bigger than a reserved number of` 警告，同一基准测试的 tokens/s 提高",
         ),
-        confidence=0.9,
+        confidence=0.9 if hit is not None else 0.7,
         weight="degraded",
     )
 

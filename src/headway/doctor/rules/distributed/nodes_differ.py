@@ -11,6 +11,7 @@ from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.distributed.ranks import node_of
+from headway.doctor.rules.quoted import said
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
@@ -18,6 +19,7 @@ MISMATCHED: Final = sight(
     "Mismatched NCCL version", pattern=r"Mismatched NCCL version detected ?: rank (?P<a>\d+) has (?P<old>[\w.+]+) rank (?P<b>\d+) has (?P<new>[\w.+]+)"
 )
 INVALID_USAGE: Final = sight("invalid usage", "ncclInvalidUsage")
+MISSING_SYMBOL: Final = sight("undefined symbol: nccl", pattern=r"undefined symbol: (?P<symbol>nccl\w+)")
 LOADED: Final = sight("is using nccl==", "NCCL version ", pattern=r"(?:is using nccl==|NCCL version )(?P<version>\d+\.\d+\.\d+)")
 LIBRARY_PATH: Final = sight("LD_LIBRARY_PATH=", "VLLM_NCCL_SO_PATH=", pattern=r"(?P<name>LD_LIBRARY_PATH|VLLM_NCCL_SO_PATH)=(?P<value>\S*nccl\S*)")
 RAY_MISMATCH: Final = sight("Version mismatch: The cluster was started with", "was started with:", pattern=r"Version mismatch: The cluster was started with|(?P<node>This process on node (?P<ip>[\d.]+)) was started with")
@@ -39,9 +41,9 @@ NO_PATH: Final = sight(
     "not a valid model identifier",
     "Incorrect path_or_model_id",
     "Can't load the configuration",
-    pattern=r"(?:OSError|FileNotFoundError|HFValidationError|ValueError|RepositoryNotFoundError).*?(?P<path>/[\w./\-]{2,})"
+    pattern=r"(?:OSError|FileNotFoundError|HFValidationError|ValueError|RepositoryNotFoundError).*?(?<![\w.:/])(?P<path>/[\w./\-]{2,})"
     r".*?(?:is not a local folder|does not appear to have|valid model identifier|\.|$)"
-    r"|No such file or directory: '(?P<file>/[^']+)'",
+    r"|No such file or directory: [\"'](?P<file>/[^\"']+)[\"']",
 )
 FROM_NODE: Final = sight("RayTaskError", pattern=r"RayTaskError\(\w+\).*?\bip=(?P<ip>[\d.]+)")
 HEAD: Final = sight("Ray cluster at address", pattern=r"Ray cluster at address: (?P<address>\d[\d.]+)")
@@ -54,14 +56,14 @@ def two_nccl_libraries(case: Case) -> Found | None:
     set_by = path["value"] if path else next((case.context.text(f"env.{name}") for name in ("LD_LIBRARY_PATH", "VLLM_NCCL_SO_PATH") if "nccl" in case.context.text(f"env.{name}").lower()), "")
     wheel = case.context.text("versions.nccl_wheel") or case.context.text("versions.nccl")
     loaded = list(dict.fromkeys(hit["version"] for hit in case.log.hits(LOADED)))
-    usage = case.log.first(INVALID_USAGE)
+    usage = case.log.first(INVALID_USAGE, MISSING_SYMBOL)
     if stated is not None:
         low, high = sorted((stated["old"], stated["new"]), key=_order)
         low, high = low.split("+")[0], high.split("+")[0]
     else:
         different = [version for version in (*loaded, wheel) if version]
         low, high = (min(different, key=_order), max(different, key=_order)) if different else ("", "")
-        if usage is None or low == high or case.startup.ready:
+        if usage is None or case.startup.ready or (low == high and not (set_by and "undefined symbol" in usage.line.text)):
             return None
     quotes = [hit.quote() for hit in (stated or usage, path) if hit is not None]
     if wheel and stated is None:
@@ -72,12 +74,15 @@ def two_nccl_libraries(case: Case) -> Found | None:
     ranks = Words("", "")
     if stated is not None:
         ranks = Words(f"rank {stated['a']} has {stated['old']}, rank {stated['b']} has {stated['new']}", f"rank {stated['a']} 为 {stated['old']}，rank {stated['b']} 为 {stated['new']}")
+    elif low == high:
+        ranks = Words("this torch needs functions that the loaded one lacks", "该 torch 需要的函数在所加载的版本中不存在")
     else:
         ranks = Words(f"{low} is loaded, {high} belongs to this torch", f"加载了 {low}，而该 torch 配套的是 {high}") if wheel == high else Words(f"{low} and {high}", f"{low} 与 {high}")
+    mark = "undefined symbol" if usage is not None and "undefined symbol" in usage.line.text else "invalid usage"
     return Found(
         cause=Words(
-            f"Two versions of NCCL meet in one group: {ranks.en}.{where.en} `invalid usage` is how NCCL refuses that mix; GPUs and network are not at fault.",
-            f"同一进程组混用了两个 NCCL 版本：{ranks.zh}。{where.zh}`invalid usage` 正是 NCCL 对这种混用的拒绝，与 GPU 和网络无关。",
+            f"Two versions of NCCL meet in one group: {ranks.en}.{where.en} `{mark}` is how that mix shows; GPUs and network are not at fault.",
+            f"同一进程组混用了两个 NCCL 版本：{ranks.zh}。{where.zh}`{mark}` 正是这种混用的表现，与 GPU 和网络无关。",
         ),
         evidence=quotes,
         fixes=_one_nccl(set_by, wheel or high),
@@ -86,7 +91,7 @@ def two_nccl_libraries(case: Case) -> Found | None:
             f"各 rank、各节点的 `vLLM is using nccl==` 显示相同版本（{wheel or high}），且不再出现 `Mismatched NCCL version`",
         ),
         confidence=STATED if stated is not None else 0.8,
-        explains=("D12",),
+        explains=("D12", "L10"),
     )
 
 
@@ -132,7 +137,7 @@ def versions_differ(case: Case) -> Found | None:
         newest = max((version for _, version, _ in versions), key=_order)
         consequence = Words("", "")
         if trouble is not None:
-            text = trouble.quote().text[:120]
+            text = said(trouble, 120)
             consequence = Words(f" `{text}` comes of that.", f"`{text}` 由此而来。")
         return Found(
             cause=Words(
@@ -253,7 +258,7 @@ RULES: Final = (
         remedy=Words("one version", "统一版本"),
         check=Words("`vLLM is using nccl==` is equal everywhere", "各处 `vLLM is using nccl==` 一致"),
         judge=two_nccl_libraries,
-        sees=(MISMATCHED, INVALID_USAGE, LOADED, LIBRARY_PATH),
+        sees=(MISMATCHED, INVALID_USAGE, MISSING_SYMBOL, LOADED, LIBRARY_PATH),
     ),
     Rule(
         id="D12",

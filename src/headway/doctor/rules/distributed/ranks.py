@@ -51,11 +51,9 @@ def divisors(number: int, at_most: int) -> list[int]:
 
 
 def node_of(line: Line) -> str:
-    """The node that printed a line: `ip=` of a Ray worker, or the part of `node-2 | ...` that the process kept; "" if unknown."""
+    """The node that printed a line: `ip=` of a Ray worker, or the name in front of it (`node-2 | ...`); "" if unknown."""
     found = _IP.search(line.process) or _IP.search(line.text)
-    if found:
-        return found["ip"]
-    return line.process if re.fullmatch(r"(?:node|host|worker|rank|gpu|pod)[\w.\-/]*\d[\w.\-/]*", line.process) else ""
+    return found["ip"] if found else line.container
 
 
 def serve_command(case: Case, flags: str) -> str:

@@ -30,6 +30,9 @@ IDENTITY: Final = sight(
     pattern=r"Every node should have a unique IP address|[Cc]urrent node has no \w+ available",
 )
 CHANNEL: Final = sight("RayChannelTimeoutError", "RayCgraphCapacityExceeded", pattern=r"RayChannelTimeoutError")
+_STUCK_SAMPLES: Final = 4
+_STUCK_SECONDS: Final = 300
+STAGE: Final = sight("PP rank ", pattern=r"PP rank (?P<stage>[1-9]\d*)")
 GET_TIMEOUT: Final = sight("RAY_CGRAPH_get_timeout", pattern=r"RAY_CGRAPH_get_timeout(?: is set to |=)(?P<seconds>\d+)")
 
 
@@ -207,8 +210,12 @@ def _silent_pipeline(case: Case) -> Found | None:
     split = split_of(case)
     if split.pipeline < 2 or "ray" not in case.launch.value("distributed_executor_backend"):
         return None
+    stage = case.log.last(STAGE)
+    age = case.context.number("host.log_age_s") or 0
+    if stage is not None and age >= _STUCK_SECONDS and not case.startup.ready and not case.exceptions.first and not case.exceptions.umbrellas:
+        return _start_stopped(case, stage, age, split.pipeline)
     stuck = [sample for sample in case.load if (sample.running or 0) > 0 and sample.generation_rate == 0 and not sample.prompt_rate]
-    if len(stuck) < 6 or stuck[-1] is not case.load[-1]:
+    if len(stuck) < _STUCK_SAMPLES or stuck[-1] is not case.load[-1]:
         return None
     return Found(
         cause=Words(
@@ -223,6 +230,22 @@ def _silent_pipeline(case: Case) -> Found | None:
         verify=Words("a completion of 1 token is answered, and the next statistics line shows tokens/s above 0", "1 个 token 的补全能返回，下一条统计行的 tokens/s 大于 0"),
         confidence=0.8,
         explains=("N16",),
+    )
+
+
+def _start_stopped(case: Case, stage: Hit, age: float, stages: int) -> Found:
+    return Found(
+        cause=Words(
+            f"The {stages} pipeline stages on Ray were set up, then nothing came for {age:g} s and the server is not ready: a stage waits for the other across the nodes. The log has no error; each rank's last line tells which.",
+            f"Ray 上的 {stages} 个流水线阶段已建立，随后 {age:g} 秒没有输出且服务未就绪：某个阶段在跨节点等待另一个。日志没有错误；每个 rank 的最后一行能看出是哪一个。",
+        ),
+        evidence=[stage.quote(), case.context.quote("host.log_age_s")],
+        fixes=[
+            Fix(Words("dump the stack of every worker to see who waits", "导出每个 worker 的调用栈，看谁在等待"), "ray stack"),
+            Fix(Words("connect the stages without Ray (plain processes on each node)", "不用 Ray 连接各阶段（各节点使用普通进程）"), f"--distributed-executor-backend mp --nnodes {max(2, len(case.context.items('host.ray.nodes')))}"),
+        ],
+        verify=Words("every rank's last line is of the same step, and the log goes on to `Application startup complete`", "每个 rank 的最后一行处于同一步骤，且日志到达 `Application startup complete`"),
+        confidence=0.6,
     )
 
 
@@ -247,6 +270,6 @@ RULES: Final = (
         remedy=Words("RAY_CGRAPH_get_timeout, or plain processes instead of Ray", "RAY_CGRAPH_get_timeout，或用普通进程代替 Ray"),
         check=Words("per-rank last line", "每个 rank 的最后一行"),
         judge=pipeline_step_hangs,
-        sees=(CHANNEL, GET_TIMEOUT),
+        sees=(CHANNEL, GET_TIMEOUT, STAGE),
     ),
 )

@@ -27,13 +27,21 @@ CANNOT_CONNECT: Final = sight(
     "client socket has failed to connect",
     pattern=r"client socket has failed to connect to (?:\[?(?P<host>[\w.:\-]+?)\]?):(?P<port>\d+) \((?:errno|error): ?(?P<errno>\d+)",
 )
+HIGH_PORT: Final = sight(
+    "remote=[", "Connect to ", "connect to ",
+    pattern=r"(?=.*(?:timed out|No route to host|Network is unreachable))(?:.*remote=\[(?P<host>(?!127\.)[\d.]+)\]:(?P<port>\d+)|.*[Cc]onnect to (?P<peer>(?!127\.)[\d.]+)<(?P<high>\d+)>)",
+)
 TAKEN: Final = sight(
     "server socket has failed to",
     "name: EADDRINUSE",
     "(EADDRINUSE)",
     pattern=r"server socket has failed to (?P<what>bind|listen)|EADDRINUSE",
 )
-ZMQ_TAKEN: Final = sight("zmq.error.ZMQError", pattern=r"ZMQError: Address already in use(?: \(addr='(?P<address>[^']+)'\))?")
+ZMQ_HIGH_PORT: Final = sight(
+    "remote=[", "Connect to ", "connect to ",
+    pattern=r"(?=.*(?:timed out|No route to host|Network is unreachable))(?:.*remote=\[(?P<host>(?!127\.)[\d.]+)\]:(?P<port>\d+)|.*[Cc]onnect to (?P<peer>(?!127\.)[\d.]+)<(?P<high>\d+)>)",
+)
+TAKEN: Final = sight("zmq.error.ZMQError", pattern=r"ZMQError: Address already in use(?: \(addr='(?P<address>[^']+)'\))?")
 LAUNCHES: Final = sight("master-port", "master_port", "MASTER_PORT", "VLLM_PORT", pattern=r"(?:--master[-_]port[ =]|MASTER_PORT=|VLLM_PORT=)(?P<port>\d+)")
 LAUNCHER: Final = sight("torchrun", "torch.distributed.run", pattern=r"torchrun|torch\.distributed\.run")
 _PORT: Final = re.compile(r"port: (\d+)|\]:(\d{2,5})\b|[\d.]+:(\d{2,5})\b|:::?(\d{2,5})\b")
@@ -90,6 +98,28 @@ def rendezvous_unreachable(case: Case) -> Found | None:
     )
 
 
+def _high_port(hit: Hit) -> Found:
+    """The meeting worked; the connections that Gloo or NCCL open then do not."""
+    host, port = hit["host"] or hit["peer"], hit["port"] or hit["high"]
+    return Found(
+        cause=Words(
+            f"The ranks met, but the connection to {host} on the high port {port} gets no answer: only the master port is open between the nodes, and NCCL and Gloo choose high ports of their own.",
+            f"各 rank 已汇合，但连接 {host} 的高位端口 {port} 没有应答：节点间只放通了主端口，而 NCCL 与 Gloo 会自选高位端口。",
+        ),
+        evidence=[hit.quote()],
+        fixes=[
+            Fix(
+                Words("open the ports 1024-65535 between the nodes, both ways; on each of them", "在节点之间双向开放端口 1024-65535；在每个节点上"),
+                f"iptables -I INPUT -p tcp -s {_network(host)} --dport 1024:65535 -j ACCEPT",
+            ),
+            Fix(Words("and check a high port each way", "并逐方向检查高位端口"), f"nc -zv -w 5 {host} {port}"),
+        ],
+        verify=Words(f"`nc -l {port}` on {host} and `nc -zv -w 5 {host} {port}` from the other node say `succeeded`", f"在 {host} 上执行 `nc -l {port}`，在另一节点执行 `nc -zv -w 5 {host} {port}` 显示 `succeeded`"),
+        confidence=0.85,
+        explains=("D11", "D17", "N20"),
+    )
+
+
 def _network(host: str) -> str:
     """The /24 of an address, for a rule that names the other nodes; the name itself when it is none."""
     parts = host.split(".")
@@ -102,6 +132,9 @@ def _is_local(host: str) -> bool:
 
 def _never_complete(case: Case) -> Found | None:
     """The master's side: fewer members came than were expected."""
+    high = case.log.first(HIGH_PORT)
+    if high is not None:
+        return _high_port(high)
     hit = case.log.first(FEW_JOINED)
     if hit is None:
         return None
@@ -202,7 +235,7 @@ RULES: Final = (
         remedy=Words("open the port range between the nodes", "在节点之间开放端口范围"),
         check=Words("`nc -zv` to the address and port", "对该地址和端口执行 `nc -zv`"),
         judge=rendezvous_unreachable,
-        sees=(TIMED_OUT, FEW_JOINED, CANNOT_CONNECT),
+        sees=(TIMED_OUT, FEW_JOINED, CANNOT_CONNECT, HIGH_PORT),
     ),
     Rule(
         id="D8",

@@ -8,8 +8,9 @@ from typing import Final
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit, Line
 from headway.doctor.evidence.sight import sight
-from headway.doctor.finding import Abstention, Fix, Found
+from headway.doctor.finding import Abstention, Fix, Found, Quote
 from headway.doctor.rules.distributed.ranks import split_of
+from headway.doctor.rules.quoted import said
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
@@ -160,6 +161,9 @@ def dead_worker(case: Case) -> Found | Abstention | None:
     died = next((hit for hit in case.log.hits(DIED) if hit.line.number < last.line.number or failed is None), None)
     total = len(waits) * int(first["seconds"])
     evidence = failed or died
+    gone = _defunct(case)
+    if evidence is None and gone is not None:
+        return _gone(first, len(waits), *gone)
     if evidence is None:
         if case.log.count(NO_BLOCK) < 3 and case.context.number("host.log_age_s") is None:
             return None
@@ -174,7 +178,7 @@ def dead_worker(case: Case) -> Found | Abstention | None:
         )
     rank = rank_of(evidence.line)
     name = evidence.line.process or (evidence["who"] if evidence is died else "") or "a worker"
-    shown = evidence.quote().text[:160]
+    shown = said(evidence)
     return Found(
         cause=Words(
             f"{name} is gone: line {evidence.line.number} is its last word ({shown}). The other ranks wait for its answer and say `No available shared memory broadcast"
@@ -199,6 +203,31 @@ def dead_worker(case: Case) -> Found | Abstention | None:
         ),
         confidence=0.8,
         at=evidence.line.number,
+    )
+
+
+def _defunct(case: Case) -> tuple[str, Quote] | None:
+    """A worker among the context's processes that has ended."""
+    for index, process in enumerate(case.context.items("host.processes")):
+        text = " ".join(map(str, process.values())) if isinstance(process, dict) else str(process)
+        if re.search(r"[Ww]orker|VLLM::", text) and re.search(r"defunct|zombie|\bexited\b|\bdead\b|(?:^|\s)Z\w?(?:\s|$)", text):
+            name = re.search(r"(?:VLLM::)?\w*[Ww]orker\w*", text)
+            return name[0] if name else text[:60], case.context.quote(f"host.processes.{index}", text)
+    return None
+
+
+def _gone(first: Hit, times: int, name: str, quote: Quote) -> Found:
+    return Found(
+        cause=Words(
+            f"{name} has ended, and the other ranks wait for it: `No available shared memory broadcast block` came {times} times. That message is not the fault, and shared memory is not full.",
+            f"{name} 已经结束，其余 rank 在等它：`No available shared memory broadcast block` 出现了 {times} 次。该消息本身不是故障，共享内存也没有满。",
+        ),
+        evidence=[quote, first.quote()],
+        fixes=[
+            Fix(Words(f"find the last lines of {name} and what ended it, repair that, then restart the server", f"找到 {name} 的最后几行及其退出原因，修复后重启服务"), "sudo dmesg -T | grep -iE 'killed process|segfault|xid' | tail"),
+        ],
+        verify=Words("after the restart all workers run, and the message no longer repeats", "重启后所有 worker 都在运行，且该消息不再重复"),
+        confidence=0.8,
     )
 
 

@@ -50,9 +50,9 @@ PRIVATE: Final = sight("RepositoryNotFoundError: 401", "[hub_unauthorized]", "Re
 CUSTOM_CODE: Final = sight(
     "contains custom code which must be executed",
     "requires you to execute the configuration file in that repo",
-    "requires you to execute the",
+    "requires to execute some code in that repo",
     "[remote_code]",
-    pattern=r"(?:(?P<name>[\w.\-/]+) (?:contains custom code which must be executed|requires you to execute the \w+ file)|\[remote_code\])",
+    pattern=r"(?:(?<![\w.\-/])(?P<name>[\w.\-/]{1,200}) (?:contains custom code which must be executed|requires you to execute the \w+ file|requires to execute some code in that repo)|\[remote_code\])",
 )
 
 

@@ -22,7 +22,7 @@ NO_IMAGE: Final = sight(
 NOT_COMPATIBLE: Final = sight(
     "is not compatible with the current PyTorch installation",
     "CUDA capability sm_",
-    pattern=r"(?P<name>[\w \-]+?) with CUDA capability sm_(?P<arch>\d+\w?) is not compatible",
+    pattern=r"(?P<name>[\w\-][\w \-]{1,60}?) with CUDA capability sm_(?P<arch>\d+\w?) is not compatible",
 )
 SUPPORTED: Final = sight(
     "PyTorch install supports CUDA capabilities",

@@ -53,7 +53,7 @@ def folder_cannot_be_written(case: Case) -> Found | None:
         (_locked, case.log.hits(LOCKED)),
     ):
         for hit in hits:
-            if _SHARED_MEMORY.search(hit.line.text) or overcome(case, hit) or of_the_model_runtime(case):
+            if _SHARED_MEMORY.search(hit.line.text) or "usage_stats" in hit.line.text or overcome(case, hit) or of_the_model_runtime(case):
                 continue
             if found := judge(case, hit):
                 return found

@@ -96,10 +96,11 @@ def only_an_exit_code(case: Case) -> Found | Abstention | None:
             quoted(hit),
         )
     process = next(iter(case.exceptions.codes), "")
-    who = Words(f"Process {process}" if process else "The process", f"进程 {process}" if process else "进程")
+    who = Words(f"Process {process}" if process else "The process", f"进程 {process} " if process else "进程")
+    code = f"-{number}" if process or not hit.match.groupdict().get("code") else hit.match["code"]
     cause = Words(
-        f"{who.en} ended with code -{number} ({signal.name}) and printed no exception: {signal.means.en}.",
-        f"{who.zh} 以 -{number} 退出（{signal.name}），没有打印异常：{signal.means.zh}。",
+        f"{who.en} ended with code {code} ({signal.name}) and printed no exception: {signal.means.en}.",
+        f"{who.zh}以 {code} 退出（{signal.name}），没有打印异常：{signal.means.zh}。",
     )
     evidence = quoted(hit)
     flags = set(case.context.text("host.cpu_flags").split()) or {

@@ -61,23 +61,24 @@ def gguf_folder(case: Case, name: str, hit: Hit) -> Found | None:
     files = [file for file in model_files(case) if file.name.endswith(".gguf")]
     if not files or file_named(case, "config.json") is not None:
         return None
-    file = f"{name.rstrip('/')}/{files[0].name}" if not name.endswith(".gguf") else name
+    on_hub = re.fullmatch(r"[\w.\-]+/[\w.\-]+", name) is not None
+    file = name if on_hub or name.endswith(".gguf") else f"{name.rstrip('/')}/{files[0].name}"
     return Found(
         cause=Words(
-            f"{name} is a folder of GGUF files ({files[0].name}) without a config.json; a loader for safetensors finds no model in it.",
-            f"{name} 是 GGUF 文件的目录（{files[0].name}），没有 config.json；面向 safetensors 的加载器在其中找不到模型。",
+            f"{name} holds only GGUF files ({files[0].name}) without a config.json; a loader for safetensors finds no model in it.",
+            f"{name} 中只有 GGUF 文件（{files[0].name}），没有 config.json；面向 safetensors 的加载器在其中找不到模型。",
         ),
         evidence=[hit.quote(), case.context.quote(f"{files[0].path}.name")],
         fixes=[
             Fix(
-                Words("name the file, in a program that reads GGUF", "用能读取 GGUF 的程序，并指定文件本身"),
+                Words("serve it with a program that reads GGUF", "用能读取 GGUF 的程序启动"),
                 f"headway serve {file}",
             ),
-            Fix(Words("or with llama.cpp", "或使用 llama.cpp"), f"llama-server -m {file}"),
+            Fix(Words("or with llama.cpp", "或使用 llama.cpp"), f"llama-server {'-hf' if on_hub else '-m'} {file}"),
         ],
         verify=Words(
             f"`headway plan {file}` names the architecture and the size", f"`headway plan {file}` 给出架构和大小"
         ),
         confidence=0.92,
-        title=Words("A folder of GGUF files, not a model folder", "这是 GGUF 目录，不是模型目录"),
+        title=Words("GGUF files only, no model folder", "只有 GGUF 文件，不是模型目录"),
     )

@@ -22,11 +22,11 @@ NOT_A_MODEL: Final = (
     sight(
         "is not a local folder and is not a valid model identifier",
         "is not a valid model identifier",
-        pattern=r"(?P<name>[^\s'\"`]+)['\"`]? is not a (?:local folder and is not a )?valid model identifier",
+        pattern=r"(?<![^\s'\"`])(?P<name>[^\s'\"`]{1,300})['\"`]? is not a (?:local folder and is not a )?valid model identifier",
     ),
     sight(
         "does not appear to have a file named",
-        pattern=r"(?P<name>[^\s'\"`]+)['\"`]? does not appear to have (?:a file|files) named (?:config\.json|pytorch_model|model\.safetensors|tf_model)",
+        pattern=r"(?<![^\s'\"`])(?P<name>[^\s'\"`]{1,300})['\"`]? does not appear to have (?:a file|files) named (?:config\.json|pytorch_model|model\.safetensors|tf_model)",
     ),
     sight("Repo id must", pattern=r"Repo id must [^:]*: '(?P<name>[^']*)'"),
     sight("Incorrect path_or_model_id", pattern=r"Incorrect path_or_model_id: '(?P<name>[^']*)'"),
@@ -71,7 +71,7 @@ REVISION: Final = sight(
     "is not a valid git identifier",
     "Revision Not Found for url",
     "Invalid rev id",
-    pattern=r"(?:(?P<revision>[\w.\-/]+) is not a valid git identifier|Revision Not Found|Invalid rev id:? (?P<id>\S+))",
+    pattern=r"(?:(?<![\w.\-/])(?P<revision>[\w.\-/]{1,200}) is not a valid git identifier|Revision Not Found|Invalid rev id:? (?P<id>\S+))",
 )
 
 

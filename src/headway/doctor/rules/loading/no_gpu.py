@@ -9,6 +9,7 @@ from typing import Final
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
+from headway.doctor.facts.startup import STAGES
 from headway.doctor.finding import STATED, Fix, Found
 from headway.doctor.rules.loading.outcome import of_the_model_runtime, only_a_warning, overcome
 from headway.doctor.rules.quoted import quoted
@@ -56,7 +57,9 @@ def no_usable_gpu(case: Case) -> Found | None:
     """The links are tried from the process outwards: variable, torch build, isolation, driver. The first one that is
     shown to be broken is the cause."""
     hit = next((hit for hit in case.log.hits(*PLACES) if not only_a_warning(hit) and not overcome(case, hit)), None)
-    if hit is None or of_the_model_runtime(case):
+    platform = case.log.first(STAGES["platform"])
+    on_purpose = platform is not None and "platform cpu" in platform.line.text
+    if hit is None or on_purpose or of_the_model_runtime(case):
         return None
     for link in _LINKS:
         if found := link(case, hit):

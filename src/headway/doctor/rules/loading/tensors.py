@@ -173,7 +173,7 @@ def names_do_not_match(case: Case) -> Found | None:
             ),
             Fix(
                 Words("list the tensor names of the checkpoint and compare them", "列出检查点的张量名进行对照"),
-                f"python -c \"import glob; from safetensors import safe_open; [print(k, safe_open(f, 'pt').get_slice(k).get_shape()) for f in sorted(glob.glob('{place}/*.safetensors')) for k in safe_open(f, 'pt').keys()]\" | head -40",
+                f"python -c \"import glob; from safetensors import safe_open; [print(k, safe_open(f, 'pt').get_slice(k).get_shape()) for f in sorted(glob.glob('{place or '.'}/*.safetensors')) for k in safe_open(f, 'pt').keys()]\" | head -40",
             ),
         ]
     )
@@ -279,7 +279,7 @@ def shapes_do_not_match(case: Case) -> Found | None:
             ),
             Fix(
                 Words("compare the shapes in the file headers with the configuration", "对照文件头中的形状与配置"),
-                f"python -c \"import glob; from safetensors import safe_open; [print(k, safe_open(f, 'pt').get_slice(k).get_shape()) for f in sorted(glob.glob('{place}/*.safetensors')) for k in safe_open(f, 'pt').keys()]\" | head -40",
+                f"python -c \"import glob; from safetensors import safe_open; [print(k, safe_open(f, 'pt').get_slice(k).get_shape()) for f in sorted(glob.glob('{place or '.'}/*.safetensors')) for k in safe_open(f, 'pt').keys()]\" | head -40",
             ),
         ]
     )

@@ -24,7 +24,7 @@ HEADWAY: Final = sight(
         f"[{reason}]"
         for reason in ("truncated", "header_length", "header_json", "hash_mismatch", "index_invalid", "missing_shards")
     ),
-    pattern=r"(?P<text>.*)\[(?P<reason>truncated|header_length|header_json|hash_mismatch|index_invalid|missing_shards)\]\s*$",
+    pattern=r"^.*\[(?P<reason>truncated|header_length|header_json|hash_mismatch|index_invalid|missing_shards)\]\s*$",
 )
 MAGIC: Final = sight(
     "invalid magic", "bad magic", pattern=r"(?:invalid magic characters?:? ?['\"]?(?P<magic>[^'\",]*)|bad magic)"

@@ -64,7 +64,15 @@ def _scraped(case: Case) -> Growth | None:
     (first, first_size), (last, last_size) = scrapes[0], scrapes[-1]
     hours = (last.t - first.t) / 3600 if first.t is not None and last.t is not None and last.t > first.t else None
     quotes = tuple(quote_metrics(case.context, scrape, *_RESIDENT, *_USAGE) for scrape in (first, last))
-    return Growth(first_size, last_size, usage[0] if usage else None, usage[-1] if usage else None, hours, sum(step > 0 for step in steps) >= 0.8 * len(steps), quotes)
+    return Growth(
+        first_size,
+        last_size,
+        usage[0] if usage else None,
+        usage[-1] if usage else None,
+        hours,
+        sum(step > 0 for step in steps) >= 0.8 * len(steps),
+        quotes,
+    )
 
 
 def _resident(scrape: Scrape) -> float | None:
@@ -101,7 +109,10 @@ def leak_or_cache(case: Case) -> Found | None:
                     )
                 )
             ],
-            verify=Words("`curl -s localhost:8000/metrics | grep process_resident_memory_bytes` over an hour of constant load: the value stays flat", "恒定负载下一小时内执行 `curl -s localhost:8000/metrics | grep process_resident_memory_bytes`：数值平稳"),
+            verify=Words(
+                "`curl -s localhost:8000/metrics | grep process_resident_memory_bytes` over an hour of constant load: the value stays flat",
+                "恒定负载下一小时内执行 `curl -s localhost:8000/metrics | grep process_resident_memory_bytes`：数值平稳",
+            ),
             confidence=0.8 if complained else 0.4,
             weight="remark",
         )
@@ -113,8 +124,16 @@ def leak_or_cache(case: Case) -> Found | None:
             f"常驻内存确实在增长：{over_zh} {growth.first:.2f} -> {growth.last:.2f} GiB（{100 * rise:.0f}%），几乎每个间隔都在涨。KV 缓存在启动时就已分配，不是原因。",
         ),
         evidence=growth.quotes,
-        fixes=[Fix(Words("take a heap profile of the process that grows, and report it with the version", "对增长的进程做堆分析，并附版本号上报"), "memray attach --aggregate $(pgrep -f -o 'api_server|vllm serve|headway serve')")],
-        verify=Words("`ps -o rss= -p PID` of each process over an hour of constant load: the one that grows is the cause", "恒定负载下一小时观察各进程的 RSS：增长的那个就是原因"),
+        fixes=[
+            Fix(
+                Words("take a heap profile of the process that grows, and report it with the version", "对增长的进程做堆分析，并附版本号上报"),
+                "memray attach --aggregate $(pgrep -f -o 'api_server|vllm serve|headway serve')",
+            )
+        ],
+        verify=Words(
+            "`ps -o rss= -p PID` of each process over an hour of constant load: the one that grows is the cause",
+            "恒定负载下一小时观察各进程的 RSS：增长的那个就是原因",
+        ),
         confidence=0.7 if rise > 0.25 or complained else 0.5,
         weight="degraded",
         title=Words("Resident memory grows", "常驻内存持续增长"),
@@ -124,7 +143,7 @@ def leak_or_cache(case: Case) -> Found | None:
 RULES: Final = (
     Rule(
         id="O20",
-        title=Words("The \"leak\" is a cache that fills", "“泄漏”其实是缓存被填满"),
+        title=Words('The "leak" is a cache that fills', "“泄漏”其实是缓存被填满"),
         symptoms=Words("the prefix cache fills to 100 % while resident memory is flat", "前缀缓存涨到 100%，而常驻内存平稳"),
         why=Words("cached prefixes stay until their blocks are needed", "缓存的前缀会保留到块被需要为止"),
         needs=Words("resident memory against requests and cache usage over time", "常驻内存随请求和缓存使用的变化"),

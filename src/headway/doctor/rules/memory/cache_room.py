@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from headway.doctor.case import Case
@@ -12,6 +12,8 @@ from headway.doctor.facts.memory import SIZE, gib
 from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.memory.blame import blame
 from headway.doctor.rules.memory.flag_names import flag
+from headway.doctor.rules.memory.headway_cache import BELOW_A_BLOCK, SHARE_SUM, cache_below_a_block
+from headway.doctor.rules.memory.headway_cache import SIGHTS as HEADWAY_SIGHTS
 from headway.doctor.rules.memory.lighter_weights import lighter_weights
 from headway.doctor.rules.memory.sizes import kv_gib, round_down, round_up, utilization, weights_gib
 from headway.doctor.rules.rule import Rule
@@ -72,7 +74,12 @@ class Room:
             zh.append(f"- 其他进程 {self.foreign:.2f}")
         rest = self.available
         if rest is None and self.cap is not None and self.weights is not None:
-            rest = self.cap - self.weights - (self.peak if self.peak is not None else _GUESSED_PEAK) - (self.foreign if self.foreign >= _FOREIGN_GIB else 0)
+            rest = (
+                self.cap
+                - self.weights
+                - (self.peak if self.peak is not None else _GUESSED_PEAK)
+                - (self.foreign if self.foreign >= _FOREIGN_GIB else 0)
+            )
         tail = f" = {rest:.2f} GiB for blocks" if rest is not None else ""
         return Words(" ".join(parts) + tail, " ".join(zh) + (f" = 留给缓存块 {rest:.2f} GiB" if rest is not None else ""))
 
@@ -83,16 +90,21 @@ class Room:
 
 def room_of(case: Case) -> Room | None:
     """None when the cache found room."""
-    hit = case.log.first(NO_BLOCKS)
+    hit, failure = case.log.first(NO_BLOCKS), blame(case)
+    if case.log.sees(BELOW_A_BLOCK):
+        return None  # it says itself what is missing
     if hit is None:
-        failure = blame(case)
         if failure is None or failure.rule != "O1":
             return None
         hit = failure.oom.hit
     memory, share, weights = case.memory, utilization(case), weights_gib(case)
     available = memory.kv_available.value if memory.kv_available and memory.kv_available.value <= 0 else None
     peak = memory.peak.value if memory.peak else None
+    if peak is None and failure is not None and failure.rule == "O1" and weights is not None and failure.oom.own is not None:
+        peak = failure.oom.own + (failure.oom.asked or 0.0) - weights  # it ran out while activations were measured
     total = memory.total.value if memory.total else None
+    if (ours := case.log.first(SHARE_SUM)) is not None:
+        total, share, weights, peak = gib(ours["limit"]), ours.number("share"), gib(ours["to_load"]) + gib(ours["own"]), 0.0
     if total is None and None not in (available, peak, weights):
         total = (weights + peak + available) / share  # type: ignore[operator]
     gpu = case.device.gpu(0)
@@ -106,7 +118,7 @@ def room_of(case: Case) -> Room | None:
     if weights is not None and total is not None:
         least = round_up((weights + (peak if peak is not None else _GUESSED_PEAK) + sequence) / total)
     room = Room(hit, "weights", share, total, weights, peak, foreign, available, sequence, least)
-    return Room(hit, _fault(room), share, total, weights, peak, foreign, available, sequence, least)
+    return replace(room, fault=_fault(room))
 
 
 def _fault(room: Room) -> Fault:
@@ -114,10 +126,10 @@ def _fault(room: Room) -> Fault:
     if room.total is None or room.weights is None or room.cap is None or room.least is None:
         return "cap" if room.share <= 0.5 else "weights"
     needed = room.weights + peak + room.sequence
-    if room.foreign >= _FOREIGN_GIB and needed + room.foreign > room.cap:
-        # it counts inside the cap: to end it helps where the model alone fits; else the cap has to grow as well
-        if needed <= room.cap or needed <= _HIGHEST * room.total < needed + room.foreign:
-            return "foreign"
+    # What others hold counts inside the cap: ending it helps where the model alone fits; else the cap has to grow as well.
+    crowded = room.foreign >= _FOREIGN_GIB and needed + room.foreign > room.cap
+    if crowded and (needed <= room.cap or needed <= _HIGHEST * room.total < needed + room.foreign):
+        return "foreign"
     if room.share < room.least <= _HIGHEST and room.weights < _LARGE * room.total:
         return "cap"
     if room.weights + 1.5 < room.cap and peak > max(2.0, 0.3 * room.weights):
@@ -127,7 +139,9 @@ def _fault(room: Room) -> Fault:
 
 def no_room(case: Case) -> Found | None:
     room = room_of(case)
-    if room is None or room.fault in ("cap", "foreign"):
+    if room is None:
+        return cache_below_a_block(case)
+    if room.fault in ("cap", "foreign"):
         return None
     terms = room.sum()
     if room.fault == "activations":
@@ -137,7 +151,9 @@ def no_room(case: Case) -> Found | None:
             f"No KV block fits: {terms.en}. The activations of one step of {step} tokens are the large term, not the weights.",
             f"放不下任何 KV 块：{terms.zh}。占大头的是一步 {step} 个 token 的激活，而不是权重。",
         )
-        fixes = [Fix(Words("make the step, and with it the activation peak, smaller", "减小单步 token 数，从而降低激活峰值"), flag(case, "step", smaller))]
+        fixes = [
+            Fix(Words("make the step, and with it the activation peak, smaller", "减小单步 token 数，从而降低激活峰值"), flag(case, "step", smaller))
+        ]
         fixes.append(Fix(Words("and fewer sequences at once", "并减少同时处理的序列数"), flag(case, "sequences", 64)))
     else:
         tight = room.least is not None and room.share < room.least <= _HIGHEST
@@ -164,7 +180,10 @@ def _unknown_weights(case: Case) -> list[Fix]:
     return [
         Fix(Words("take 4-bit or 8-bit weights of this model", "改用该模型的 4 位或 8 位权重")),
         Fix(Words("split the model over two cards", "用两张卡切分模型"), flag(case, "split", 2)),
-        Fix(Words("see what the weights need on this card first", "先看权重在这张卡上需要多少"), f"headway plan {case.launch.model}" if case.launch.model else None),
+        Fix(
+            Words("see what the weights need on this card first", "先看权重在这张卡上需要多少"),
+            f"headway plan {case.launch.model}" if case.launch.model else None,
+        ),
     ]
 
 
@@ -190,7 +209,8 @@ def cap_too_small(case: Case) -> Found | None:
         fixes=[
             Fix(
                 Words(
-                    f"raise the cap to at least {least:g}; {wanted:g} leaves the rest to the cache" + (", since nothing else is on the device" if alone else ""),
+                    f"raise the cap to at least {least:g}; {wanted:g} leaves the rest to the cache"
+                    + (", since nothing else is on the device" if alone else ""),
                     f"把上限提高到至少 {least:g}；设为 {wanted:g} 时其余都留给缓存",
                 ),
                 flag(case, "share", f"{wanted:g}"),
@@ -212,7 +232,9 @@ RULES: Final = (
             "`No available memory for the cache blocks`, `# GPU blocks: 0`, a negative `Available KV cache memory`",
             "`No available memory for the cache blocks`、`# GPU blocks: 0`、`Available KV cache memory` 为负",
         ),
-        why=Words("the cap (share x total) is used up by weights and activations before any block", "上限（份额 x 总量）在放入任何块之前已被权重和激活用完"),
+        why=Words(
+            "the cap (share x total) is used up by weights and activations before any block", "上限（份额 x 总量）在放入任何块之前已被权重和激活用完"
+        ),
         needs=Words("total, share, weights, activation peak, other processes", "总量、份额、权重、激活峰值、其他进程"),
         remedy=Words(
             "by the largest term: lighter weights or more cards, a smaller step, a larger share, or the other process ended",
@@ -220,7 +242,7 @@ RULES: Final = (
         ),
         check=Words("`Available KV cache memory` positive and larger than one sequence", "`Available KV cache memory` 为正且大于一个序列"),
         judge=no_room,
-        sees=(NO_BLOCKS, BESIDE_TORCH),
+        sees=(NO_BLOCKS, BESIDE_TORCH, *HEADWAY_SIGHTS),
     ),
     Rule(
         id="O10",

@@ -55,11 +55,17 @@ def context_far_above_need(case: Case) -> Found | None:
             Fix(
                 Words(f"limit the context to the need: {limit} tokens", f"按需要限制上下文：{limit} token")
                 if needs
-                else Words(f"limit the context to the need (99.9 % of the requests, rounded up); {limit} is enough for most chats", f"按需要限制上下文（99.9% 请求长度向上取整）；多数对话 {limit} 足够"),
+                else Words(
+                    f"limit the context to the need (99.9 % of the requests, rounded up); {limit} is enough for most chats",
+                    f"按需要限制上下文（99.9% 请求长度向上取整）；多数对话 {limit} 足够",
+                ),
                 flag(case, "length", limit),
             )
         ],
-        verify=Words(f"start again: `Maximum concurrency for {limit:,} tokens per request` is about {gain:.1f}x", f"重新启动：`Maximum concurrency for {limit:,} tokens per request` 约为 {gain:.1f}x"),
+        verify=Words(
+            f"start again: `Maximum concurrency for {limit:,} tokens per request` is about {gain:.1f}x",
+            f"重新启动：`Maximum concurrency for {limit:,} tokens per request` 约为 {gain:.1f}x",
+        ),
         confidence=confidence,
         weight="degraded" if confidence > 0.5 else "remark",
     )
@@ -70,7 +76,10 @@ def _needs(case: Case) -> list[int]:
     needs = []
     for row in case.requests:
         whole = row.number(*_LENGTHS)
-        prompt, output = row.number("prompt_tok", "prompt_tokens", "input_tokens"), row.number("out_tok", "output_tokens", "completion_tokens", "max_tokens")
+        prompt, output = (
+            row.number("prompt_tok", "prompt_tokens", "input_tokens"),
+            row.number("out_tok", "output_tokens", "completion_tokens", "max_tokens"),
+        )
         total = whole if whole is not None else None if prompt is None else prompt + (output or 0)
         if total:
             needs.append(int(total))

@@ -18,13 +18,15 @@ from headway.doctor.rules.memory.sizes import round_down, utilization, weights_g
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-DRAFT: Final = sight("Loading drafter model", "speculative_config", "speculative_model", "draft model", "Loading draft", "in load_draft_model", "spec_decode/")
+DRAFT: Final = sight(
+    "Loading drafter model", "speculative_config", "speculative_model", "draft model", "Loading draft", "in load_draft_model", "spec_decode/"
+)
 _DRAFT_NAME: Final = re.compile(r"['\"]?model['\"]?\s*[:=]\s*['\"](?P<name>[^'\"]+)['\"]")
 _DRAFT_OBJECT: Final = re.compile(r"SpeculativeConfig\([^)]*?\bmodel='(?P<name>[^']+)'")
 _ABOUT_CACHE: Final = re.compile(r"(?i)kv|cache|concurren|context|缓存|并发|上下文")
 _LORA_NUMBERS_8B: Final = 2.62e6  # in + out of all adapted matrices of a Llama 8B
 _CONSEQUENCES: Final = ("O1", "O2", "O5", "O7", "O9", "O10", "O11")
-_NGRAM: Final = "--speculative-config '{\"method\": \"ngram\", \"num_speculative_tokens\": 5, \"prompt_lookup_max\": 4}'"
+_NGRAM: Final = '--speculative-config \'{"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 4}\''
 
 
 def lora_slots(case: Case) -> Found | None:
@@ -45,9 +47,25 @@ def lora_slots(case: Case) -> Found | None:
     fewer = max(1, min(slots - 1, int((size - (short or 0.75 * size)) / each))) if slots > 1 else 1
     fixes = []
     if fewer < slots:
-        fixes.append(Fix(Words(f"fewer adapters at once: {slots} -> {fewer}, which frees {(slots - fewer) * each:.2f} GiB", f"减少同时加载的适配器：{slots} -> {fewer}，释放 {(slots - fewer) * each:.2f} GiB"), f"--max-loras {fewer}"))
+        fixes.append(
+            Fix(
+                Words(
+                    f"fewer adapters at once: {slots} -> {fewer}, which frees {(slots - fewer) * each:.2f} GiB",
+                    f"减少同时加载的适配器：{slots} -> {fewer}，释放 {(slots - fewer) * each:.2f} GiB",
+                ),
+                f"--max-loras {fewer}",
+            )
+        )
     if rank > 16:
-        fixes.append(Fix(Words(f"a maximum rank of what the adapters really have (`r` in adapter_config.json), such as 16: frees {size * (1 - 16 / rank):.2f} GiB", f"最大 rank 设为适配器的真实值（adapter_config.json 的 `r`），例如 16：释放 {size * (1 - 16 / rank):.2f} GiB"), "--max-lora-rank 16"))
+        fixes.append(
+            Fix(
+                Words(
+                    f"a maximum rank of what the adapters really have (`r` in adapter_config.json), such as 16: frees {size * (1 - 16 / rank):.2f} GiB",
+                    f"最大 rank 设为适配器的真实值（adapter_config.json 的 `r`），例如 16：释放 {size * (1 - 16 / rank):.2f} GiB",
+                ),
+                "--max-lora-rank 16",
+            )
+        )
     if not fixes:
         return None
     flags = [fact.quote for name in ("max_loras", "max_lora_rank", "enable_lora") if (fact := launch.fact(name)) is not None]
@@ -110,7 +128,9 @@ def draft_model(case: Case) -> Found | None:
         lower = round_down(min(utilization(case), 0.95) - max(0.02, draft / total))
         fixes.append(Fix(Words(f"or leave {draft:.1f} GiB of room for it", f"或为它留出 {draft:.1f} GiB"), flag(case, "share", f"{lower:g}")))
     elif (cut := shortage_of(case)) is not None and cut.fits > 0:
-        fixes.append(Fix(Words("or limit the context to what fits beside it", "或把上下文限制到与它并存时能容纳的长度"), flag(case, "length", cut.fits)))
+        fixes.append(
+            Fix(Words("or limit the context to what fits beside it", "或把上下文限制到与它并存时能容纳的长度"), flag(case, "length", cut.fits))
+        )
     return Found(
         cause=Words(
             f"The draft model {name}{size}{beside}, and the budget has no room for both{f': {short:.2f} GiB are missing' if short else ''}. Without it the target fits.",
@@ -118,7 +138,9 @@ def draft_model(case: Case) -> Found | None:
         ),
         evidence=[*evidence, *([quote] if quote else [])],
         fixes=fixes,
-        verify=Words("start again: `Available KV cache memory` is positive and one sequence fits", "重新启动：`Available KV cache memory` 为正且放得下一个序列"),
+        verify=Words(
+            "start again: `Available KV cache memory` is positive and one sequence fits", "重新启动：`Available KV cache memory` 为正且放得下一个序列"
+        ),
         confidence=0.85 if case.log.sees(DRAFT) else 0.75,
         explains=_CONSEQUENCES,
     )
@@ -152,11 +174,47 @@ def offload_taken_for_cache(case: Case) -> Found | None:
         return None
     hit = short.hit if short is not None else room.hit if room is not None else None
     available = case.memory.kv_available.value if case.memory.kv_available else None
-    lacks = f"One sequence of {short.length} tokens still lacks {short.needed - short.available:.2f} GiB of KV cache on the card" if short and short.needed and short.available else f"The KV cache on the card has {available:.2f} GiB" if available is not None else "The KV cache on the card still has too little room"
-    lacks_zh = f"一个 {short.length} token 的序列在显卡上仍缺 {short.needed - short.available:.2f} GiB KV 缓存" if short and short.needed and short.available else f"显卡上的 KV 缓存有 {available:.2f} GiB" if available is not None else "显卡上的 KV 缓存仍然不够"
-    fixes = [Fix(Words(f"limit the context to what fits: {short.fits} tokens", f"把上下文限制到 {short.fits} 个 token"), flag(case, "length", short.fits))] if short and short.fits > 0 else []
-    fixes.append(Fix(Words(f"for blocks in RAM use the cache's own option ({offloaded:g} GiB); a running sequence must fit the card nevertheless", f"要把缓存块放到内存请用缓存自己的选项（{offloaded:g} GiB）；正在运行的序列仍须放得进显卡"), f"--kv-offloading-size {offloaded:g}"))
-    fixes.append(Fix(Words("and leave --cpu-offload-gb out if the weights fit the card: it reads them over PCIe in every step", "若权重放得进显卡就去掉 --cpu-offload-gb：它每一步都要经 PCIe 读取权重")))
+    lacks = (
+        f"One sequence of {short.length} tokens still lacks {short.needed - short.available:.2f} GiB of KV cache on the card"
+        if short and short.needed and short.available
+        else f"The KV cache on the card has {available:.2f} GiB"
+        if available is not None
+        else "The KV cache on the card still has too little room"
+    )
+    lacks_zh = (
+        f"一个 {short.length} token 的序列在显卡上仍缺 {short.needed - short.available:.2f} GiB KV 缓存"
+        if short and short.needed and short.available
+        else f"显卡上的 KV 缓存有 {available:.2f} GiB"
+        if available is not None
+        else "显卡上的 KV 缓存仍然不够"
+    )
+    fixes = (
+        [
+            Fix(
+                Words(f"limit the context to what fits: {short.fits} tokens", f"把上下文限制到 {short.fits} 个 token"),
+                flag(case, "length", short.fits),
+            )
+        ]
+        if short and short.fits > 0
+        else []
+    )
+    fixes.append(
+        Fix(
+            Words(
+                f"for blocks in RAM use the cache's own option ({offloaded:g} GiB); a running sequence must fit the card nevertheless",
+                f"要把缓存块放到内存请用缓存自己的选项（{offloaded:g} GiB）；正在运行的序列仍须放得进显卡",
+            ),
+            f"--kv-offloading-size {offloaded:g}",
+        )
+    )
+    fixes.append(
+        Fix(
+            Words(
+                "and leave --cpu-offload-gb out if the weights fit the card: it reads them over PCIe in every step",
+                "若权重放得进显卡就去掉 --cpu-offload-gb：它每一步都要经 PCIe 读取权重",
+            )
+        )
+    )
     return Found(
         cause=Words(
             f"--cpu-offload-gb {offloaded:g} moves up to {offloaded:g} GiB of weights to RAM, not KV cache. {lacks}; more offload is no cache in RAM.",
@@ -164,7 +222,10 @@ def offload_taken_for_cache(case: Case) -> Found | None:
         ),
         evidence=[*([hit.quote()] if hit else []), fact.quote, *([case.memory.kv_available.quote] if case.memory.kv_available else [])],
         fixes=fixes,
-        verify=Words("start again: `Available KV cache memory` after the change is larger than one sequence", "重新启动：修改后的 `Available KV cache memory` 大于一个序列"),
+        verify=Words(
+            "start again: `Available KV cache memory` after the change is larger than one sequence",
+            "重新启动：修改后的 `Available KV cache memory` 大于一个序列",
+        ),
         confidence=0.85 if hit is not None else 0.7,
         weight="fatal" if hit is not None else "degraded",
         explains=("O1", "O2", "O10"),
@@ -175,7 +236,10 @@ RULES: Final = (
     Rule(
         id="O17",
         title=Words("LoRA slots take the room", "LoRA 槽占用了空间"),
-        symptoms=Words("no room for cache or weights with --enable-lora and large --max-loras or --max-lora-rank", "启用 --enable-lora 且 --max-loras 或 --max-lora-rank 较大时空间不足"),
+        symptoms=Words(
+            "no room for cache or weights with --enable-lora and large --max-loras or --max-lora-rank",
+            "启用 --enable-lora 且 --max-loras 或 --max-lora-rank 较大时空间不足",
+        ),
         why=Words("max_loras x rank x (in + out) x layers x bytes are reserved at start", "启动时保留 max_loras x rank x (in + out) x 层数 x 字节"),
         needs=Words("the flags, the shapes of the model", "参数、模型形状"),
         remedy=Words("smaller --max-loras, --max-lora-rank", "减小 --max-loras、--max-lora-rank"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +28,7 @@ FREE_IN_RAM: Final = sight(
     pattern=r"Available memory on node (?P<node>\d+) \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup is less than desired CPU memory utilization"
     r" \((?P<share>[\d.]+), (?P<wanted>[\d.]+) GiB\)",
 )
+_DESKTOP: Final = re.compile(r"xorg|xwayland|gnome|kwin|plasma|sddm|gdm|firefox|chrom|mutter|explorer\.exe|dwm", re.IGNORECASE)
 _SPARE: Final = 0.5
 _USEFUL_CACHE: Final = 1.0
 _LEAST_FOREIGN: Final = 1.0
@@ -76,8 +78,14 @@ def somebody_else(case: Case) -> Found | None:
     who = ", ".join(f"process {pid}{f' ({name})' if name else ''} with {size:.2f} GiB" for pid, name, size in taken.holders)
     who_zh = "、".join(f"进程 {pid}{f'（{name}）' if name else ''} {size:.2f} GiB" for pid, name, size in taken.holders)
     age, age_zh = _age(case, taken)
-    free = f"; {taken.free:.2f} of {taken.total:.2f} GiB are free, {taken.wanted} were wanted" if taken.free is not None and taken.total else f"; {taken.wanted}"
-    free_zh = f"；{taken.total:.2f} GiB 中空闲 {taken.free:.2f} GiB，需要 {taken.wanted}" if taken.free is not None and taken.total else f"；{taken.wanted}"
+    free = (
+        f"; {taken.free:.2f} of {taken.total:.2f} GiB are free, {taken.wanted} were wanted"
+        if taken.free is not None and taken.total
+        else f"; {taken.wanted}"
+    )
+    free_zh = (
+        f"；{taken.total:.2f} GiB 中空闲 {taken.free:.2f} GiB，需要 {taken.wanted}" if taken.free is not None and taken.total else f"；{taken.wanted}"
+    )
     en = f"GPU {taken.gpu}: {taken.foreign:.2f} GiB are held by somebody else{': ' + who if who else ''}{age}{free}. The model itself is not the problem; a shorter context does not free that memory."
     zh = f"GPU {taken.gpu} 上有 {taken.foreign:.2f} GiB 被别人占用{'：' + who_zh if who_zh else ''}{age_zh}{free_zh}。问题不在模型本身；缩短上下文也释放不了这部分显存。"
     return Found(
@@ -96,9 +104,14 @@ def somebody_else(case: Case) -> Found | None:
 
 def _remedies(case: Case, taken: Taken) -> list[Fix]:
     fixes = []
-    if taken.holders:
+    engines = [pid for pid, name, _ in taken.holders if not _DESKTOP.search(name)]
+    if engines:
+        pids = " ".join(map(str, engines))
+        words = Words(f"stop process {pids} if it is a leftover, or move it to another GPU", f"若进程 {pids} 是残留进程就结束它，或把它移到别的 GPU")
+        fixes.append(Fix(words, f"kill {pids}"))
+    elif taken.holders:
         pids = " ".join(str(pid) for pid, _, _ in taken.holders)
-        fixes.append(Fix(Words(f"stop process {pids} if it is a leftover, or move it to another GPU", f"若进程 {pids} 是残留进程就结束它，或把它移到别的 GPU"), f"kill {pids}"))
+        fixes.append(Fix(Words(f"close the desktop (process {pids}) to free its memory", f"关闭桌面（进程 {pids}）以释放其显存")))
     else:
         fixes.append(
             Fix(
@@ -107,7 +120,14 @@ def _remedies(case: Case, taken: Taken) -> list[Fix]:
             )
         )
     if (other := _free_card(case, taken)) is not None:
-        fixes.append(Fix(Words(f"or use another GPU: {other.index} has {other.free:.1f} GiB free", f"或换用另一张 GPU：{other.index} 号空闲 {other.free:.1f} GiB"), f"CUDA_VISIBLE_DEVICES={other.index}"))
+        fixes.append(
+            Fix(
+                Words(
+                    f"or use another GPU: {other.index} has {other.free:.1f} GiB free", f"或换用另一张 GPU：{other.index} 号空闲 {other.free:.1f} GiB"
+                ),
+                f"CUDA_VISIBLE_DEVICES={other.index}",
+            )
+        )
     if taken.total is None:
         return fixes
     room = room_of(case)
@@ -115,7 +135,8 @@ def _remedies(case: Case, taken: Taken) -> list[Fix]:
         share = room.least + room.foreign / taken.total
         if share <= 0.95:
             beside = Fix(
-                Words("or raise the cap so that both fit: what others hold counts inside it", "或提高上限让两者都放得下：他人占用的显存也计入上限"), flag(case, "share", f"{round_up(share):g}")
+                Words("or raise the cap so that both fit: what others hold counts inside it", "或提高上限让两者都放得下：他人占用的显存也计入上限"),
+                flag(case, "share", f"{round_up(share):g}"),
             )
             fixes.append(beside)
         return fixes
@@ -123,9 +144,10 @@ def _remedies(case: Case, taken: Taken) -> list[Fix]:
     share, weights = round_down((free - _SPARE) / taken.total), weights_gib(case)
     if share > 0.1 and (share * taken.total >= weights + 1 + _USEFUL_CACHE if weights is not None else share >= 0.5):
         smaller = Fix(
-            Words("or share the card: the shares of all engines on it stay below 1", "或共用这张卡：同卡所有引擎的份额之和小于 1"), flag(case, "share", f"{share:g}")
+            Words("share the card: the shares of all engines on it stay below 1", "共用这张卡：同卡所有引擎的份额之和小于 1"),
+            flag(case, "share", f"{share:g}"),
         )
-        fixes.insert(0 if not taken.holders and taken.foreign < 0.15 * taken.total else len(fixes), smaller)
+        fixes.insert(0 if not engines and taken.foreign < 0.15 * taken.total else len(fixes), smaller)
     return fixes
 
 
@@ -159,7 +181,12 @@ def _named(case: Case, oom: OutOfMemory) -> list[Quote]:
     """The piece of the allocator's message that names the other process."""
     for piece in case.log.hits(PIECES):
         at = piece.line.text.find("rocess ")
-        if piece.line.source == oom.hit.line.source and 0 <= piece.line.number - oom.hit.line.number <= 8 and at > 0 and "memory in use" in piece.line.text:
+        if (
+            piece.line.source == oom.hit.line.source
+            and 0 <= piece.line.number - oom.hit.line.number <= 8
+            and at > 0
+            and "memory in use" in piece.line.text
+        ):
             return [piece.line.quote(at - 1)]
     return []
 
@@ -173,11 +200,19 @@ def greedy_share_of_ram(case: Case) -> Found | None:
     weights = weights_gib(case) or 1.0
     share = round_down((free - _SPARE - weights) / total)
     cache = max(1, int((free - weights - 2) / 2))
-    fixes = [Fix(Words(f"give the cache a fixed {cache} GiB of the {free:.1f} that are free", f"给缓存固定的 {cache} GiB（空闲 {free:.1f} GiB）"), f"VLLM_CPU_KVCACHE_SPACE={cache}")]
+    fixes = [
+        Fix(
+            Words(f"give the cache a fixed {cache} GiB of the {free:.1f} that are free", f"给缓存固定的 {cache} GiB（空闲 {free:.1f} GiB）"),
+            f"VLLM_CPU_KVCACHE_SPACE={cache}",
+        )
+    ]
     if share >= 0.05:
         fixes.append(
             Fix(
-                Words(f"or a share below {free:.1f}/{total:.1f}, less {weights:.1f} GiB of weights in the page cache", f"或把份额降到 {free:.1f}/{total:.1f} 以下，再减去页缓存中的权重 {weights:.1f} GiB"),
+                Words(
+                    f"or a share below {free:.1f}/{total:.1f}, less {weights:.1f} GiB of weights in the page cache",
+                    f"或把份额降到 {free:.1f}/{total:.1f} 以下，再减去页缓存中的权重 {weights:.1f} GiB",
+                ),
                 f"--gpu-memory-utilization {share:g}",
             )
         )
@@ -202,9 +237,14 @@ RULES: Final = (
             "`Free memory on device cuda:0 (a/b GiB) on startup is less than desired`, or out of memory with `Process N has X GiB memory in use` of a foreign pid",
             "`Free memory on device cuda:0 (a/b GiB) on startup is less than desired`，或显存不足信息中出现他人进程 `Process N has X GiB memory in use`",
         ),
-        why=Words("a leftover engine, a desktop, a second engine: shares are per engine and must add up to less than 1", "残留引擎、桌面或第二个引擎：份额按引擎计，之和须小于 1"),
+        why=Words(
+            "a leftover engine, a desktop, a second engine: shares are per engine and must add up to less than 1",
+            "残留引擎、桌面或第二个引擎：份额按引擎计，之和须小于 1",
+        ),
         needs=Words("processes per GPU with age and parent", "每张 GPU 的进程、其运行时间与父进程"),
-        remedy=Words("stop that process, take another GPU, or a share of (free - 0.5) / total", "结束该进程、换 GPU，或把份额设为（空闲 - 0.5）/ 总量"),
+        remedy=Words(
+            "stop that process, take another GPU, or a share of (free - 0.5) / total", "结束该进程、换 GPU，或把份额设为（空闲 - 0.5）/ 总量"
+        ),
         check=Words("`nvidia-smi`: free memory at least share x total", "`nvidia-smi`：空闲显存不少于份额 x 总量"),
         judge=somebody_else,
         sees=(FREE_ON_CARD,),
@@ -213,7 +253,10 @@ RULES: Final = (
     Rule(
         id="O4",
         title=Words("The share of RAM is too greedy", "内存份额过大"),
-        symptoms=Words("`Available memory on node N (a/b GiB) on startup is less than desired CPU memory utilization`", "`Available memory on node N (a/b GiB) on startup is less than desired CPU memory utilization`"),
+        symptoms=Words(
+            "`Available memory on node N (a/b GiB) on startup is less than desired CPU memory utilization`",
+            "`Available memory on node N (a/b GiB) on startup is less than desired CPU memory utilization`",
+        ),
         why=Words("the default share (0.92) of a host's RAM is rarely free", "主机内存很少能空出默认的 0.92"),
         needs=Words("free and total RAM, weights", "空闲与总内存、权重"),
         remedy=Words("a smaller share, or a fixed VLLM_CPU_KVCACHE_SPACE", "更小的份额，或固定的 VLLM_CPU_KVCACHE_SPACE"),

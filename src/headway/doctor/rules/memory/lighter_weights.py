@@ -29,7 +29,13 @@ def lighter_weights(case: Case, weights: float, total: float | None) -> list[Fix
         )
         eight = weights * 8 / (8 * case.model.dtype_bytes)
         gpu = case.device.gpu(0)
-        if total is not None and eight + 1 < 0.9 * total and gpu is not None and (gpu.capability or 0) >= _FP8_FROM and case.launch.program in ("vllm", "sglang", ""):
+        if (
+            total is not None
+            and eight + 1 < 0.9 * total
+            and gpu is not None
+            and (gpu.capability or 0) >= _FP8_FROM
+            and case.launch.program in ("vllm", "sglang", "")
+        ):
             fixes.append(
                 Fix(
                     Words(f"quantise to 8 bits while loading: about {eight:.1f} GiB", f"加载时量化为 8 位：约 {eight:.1f} GiB"),
@@ -43,7 +49,8 @@ def lighter_weights(case: Case, weights: float, total: float | None) -> list[Fix
         fixes.append(
             Fix(
                 Words(
-                    f"split them over {new} cards of this size: {weights / ranks:.1f} GiB each" + (f" (this host shows {have})" if 0 < have < new else ""),
+                    f"split them over {new} cards of this size: {weights / ranks:.1f} GiB each"
+                    + (f" (this host shows {have})" if 0 < have < new else ""),
                     f"用 {new} 张同样的卡切分：每张 {weights / ranks:.1f} GiB" + (f"（本机只看到 {have} 张）" if 0 < have < new else ""),
                 ),
                 flag(case, "split", new),
@@ -53,7 +60,12 @@ def lighter_weights(case: Case, weights: float, total: float | None) -> list[Fix
     fixes.append(
         Fix(
             Words(
-                "serve a smaller model" + (f": up to about {fits:.0f} billion parameters fit in {case.model.dtype_bytes} bytes each" if fits and not is_quantised(case) else ""),
+                "serve a smaller model"
+                + (
+                    f": up to about {fits:.0f} billion parameters fit in {case.model.dtype_bytes} bytes each"
+                    if fits and not is_quantised(case)
+                    else ""
+                ),
                 "换用更小的模型" + (f"：每参数 {case.model.dtype_bytes} 字节时约可容纳 {fits:.0f}B 参数" if fits and not is_quantised(case) else ""),
             )
         )

@@ -12,9 +12,15 @@ from headway.doctor.finding import STATED, Fix, Found
 from headway.doctor.words import Words
 
 NO_CACHE: Final = sight("failed to allocate buffer for kv cache", "failed to allocate compute", "failed to initialize the context")
-NO_WEIGHTS: Final = sight("unable to allocate", "buffer for tensors", pattern=r"unable to allocate (?P<device>(?!CPU\b)\w+) buffer|failed to allocate (?!CPU\b)\w+ buffer for tensors")
+NO_WEIGHTS: Final = sight(
+    "unable to allocate",
+    "buffer for tensors",
+    pattern=r"unable to allocate (?P<device>(?!CPU\b)\w+) buffer|failed to allocate (?!CPU\b)\w+ buffer for tensors",
+)
 TRIED: Final = sight(
-    "on device", "failed to allocate", pattern=r"allocating (?P<mib>[\d.]+) MiB on device|failed to allocate (?!CPU\b)\w+ buffer of size (?P<bytes>\d+)"
+    "on device",
+    "failed to allocate",
+    pattern=r"allocating (?P<mib>[\d.]+) MiB on device|failed to allocate (?!CPU\b)\w+ buffer of size (?P<bytes>\d+)",
 )
 FREE: Final = sight("MiB free", pattern=r"using device (?P<device>\w+) .*- (?P<mib>\d+) MiB free")
 HELD: Final = sight("model buffer size", pattern=r"(?!CPU)\b(?P<device>[A-Z]\w*) model buffer size = +(?P<mib>[\d.]+) MiB")
@@ -60,8 +66,16 @@ def cache_that_fits(case: Case) -> Found | None:
     else:
         room = None if buffer.free is None else buffer.free - held - _COMPUTE
         fits = 0 if room is None else max(0, int(length * room / buffer.asked)) // _STEP * _STEP
-        sizes = f" ({buffer.asked:.0f} MiB" + (f"; the weights of {held:.0f} MiB leave {room:.0f} of {buffer.free:.0f} MiB" if room is not None else "") + ")"
-        sizes_zh = f"（{buffer.asked:.0f} MiB" + (f"；{held:.0f} MiB 的权重之后，{buffer.free:.0f} MiB 中还剩 {room:.0f} MiB" if room is not None else "") + "）"
+        sizes = (
+            f" ({buffer.asked:.0f} MiB"
+            + (f"; the weights of {held:.0f} MiB leave {room:.0f} of {buffer.free:.0f} MiB" if room is not None else "")
+            + ")"
+        )
+        sizes_zh = (
+            f"（{buffer.asked:.0f} MiB"
+            + (f"；{held:.0f} MiB 的权重之后，{buffer.free:.0f} MiB 中还剩 {room:.0f} MiB" if room is not None else "")
+            + "）"
+        )
     fits = fits if 0 < fits < length else max(_STEP, length // 4 // _STEP * _STEP) if length else 8192
     return Found(
         cause=Words(
@@ -73,7 +87,9 @@ def cache_that_fits(case: Case) -> Found | None:
             Fix(Words(f"a context of {fits} tokens", f"上下文设为 {fits} 个 token"), f"-c {fits}"),
             Fix(Words("keep keys and values in 8 bits (half the cache)", "KV 用 8 位保存（缓存减半）"), "-fa on -ctk q8_0 -ctv q8_0"),
         ],
-        verify=Words("start again: the log shows `KV buffer size` and `server is listening`", "重新启动：日志出现 `KV buffer size` 与 `server is listening`"),
+        verify=Words(
+            "start again: the log shows `KV buffer size` and `server is listening`", "重新启动：日志出现 `KV buffer size` 与 `server is listening`"
+        ),
         confidence=STATED if buffer else 0.85,
     )
 
@@ -98,13 +114,24 @@ def weights_that_fit(case: Case) -> Found | None:
             fitting = max(0, int((buffer.free - _CACHE_AND_COMPUTE) / per_layer))
             en += f"; a layer takes {per_layer:.0f} MiB, so {fitting} of {layers['all']} fit beside 1 GiB for cache and buffers"
             zh += f"；每层 {per_layer:.0f} MiB，留 1 GiB 给缓存与缓冲区后可放 {fitting}/{layers['all']} 层"
-            fixes.append(Fix(Words(f"place {fitting} layers on the device, the rest on the CPU", f"把 {fitting} 层放到设备上，其余留在 CPU"), f"--n-gpu-layers {fitting}"))
+            fixes.append(
+                Fix(
+                    Words(f"place {fitting} layers on the device, the rest on the CPU", f"把 {fitting} 层放到设备上，其余留在 CPU"),
+                    f"--n-gpu-layers {fitting}",
+                )
+            )
     fixes += [] if fixes else [Fix(Words("let the program place as many layers as fit", "让程序按可用显存放置层数"), "--fit on")]
     fixes.append(Fix(Words("take a file with fewer bits per weight, or a smaller model", "换每权重位数更少的文件，或更小的模型")))
     return Found(
-        cause=Words(en + ". The file is whole, and a shorter context does not help: no cache exists yet.", zh + "。文件是完整的；缩短上下文没有用，此时还没有缓存。"),
+        cause=Words(
+            en + ". The file is whole, and a shorter context does not help: no cache exists yet.",
+            zh + "。文件是完整的；缩短上下文没有用，此时还没有缓存。",
+        ),
         evidence=evidence,
         fixes=fixes,
-        verify=Words("start again: `load_tensors: offloaded` and then `server is listening`", "重新启动：出现 `load_tensors: offloaded` 以及 `server is listening`"),
+        verify=Words(
+            "start again: `load_tensors: offloaded` and then `server is listening`",
+            "重新启动：出现 `load_tensors: offloaded` 以及 `server is listening`",
+        ),
         confidence=STATED,
     )

@@ -13,7 +13,9 @@ from headway.doctor.facts.memory import KV_AVAILABLE, WEIGHTS
 Moment = Literal["loading", "profiling", "cache", "sampler", "capture", "logprobs", "serving", "unknown"]
 
 LOADING: Final = sight("Starting to load model", "checkpoint shards", "Load weight begin", "Loading drafter model")
-CAPTURE: Final = sight("Capturing CUDA graph", "Capturing cudagraph", "Capture cuda graph begin", "Capturing batches", "Capturing the model for CUDA graphs")
+CAPTURE: Final = sight(
+    "Capturing CUDA graph", "Capturing cudagraph", "Capture cuda graph begin", "Capturing batches", "Capturing the model for CUDA graphs"
+)
 CAPTURED: Final = sight("Graph capturing finished", "Capture cuda graph end", "Capturing finished")
 READY: Final = sight("Application startup complete", "The server is fired up", "router ready", "main: server is listening")
 SAMPLER: Final = sight("warming up sampler", pattern=r"out of memory occurred when warming up sampler with (?P<requests>\d+) dummy requests")

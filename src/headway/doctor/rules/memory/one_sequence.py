@@ -28,6 +28,10 @@ OLD: Final = sight(
     pattern=r"max(?:imum)? (?:seq|model) len(?:gth)? \((?P<length>[\d,]+)\) is larger than the maximum number of tokens that can be stored in (?:the )?KV cache"
     r" \((?P<fits>[\d,]+)\)",
 )
+PAGED: Final = sight(
+    "to process at least 1 sequence to completion", pattern=r"maxTokensInPagedKvCache(?: \((?P<tokens>\d+)\))? must be large enough"
+)  # TensorRT-LLM
+PAGED_TOKENS: Final = sight("tokens in paged KV cache (", pattern=r"tokens in paged KV cache \((?P<tokens>\d+)\)")
 _CPU_CACHE_GIB: Final = 4.0  # vLLM's default on CPU
 _RAM_FREE_GIB: Final = 2.0
 
@@ -61,8 +65,13 @@ def one_sequence_does_not_fit(case: Case) -> Found | None:
     """x GiB for N tokens gives bytes per token; what there is, divided by it and rounded down to a block, is what fits."""
     short = shortage_of(case)
     if short is None:
-        return cache_that_fits(case)
-    fixes = [Fix(Words(f"limit the context to what fits, {short.fits} tokens", f"把上下文限制到能容纳的 {short.fits} 个 token"), flag(case, "length", short.fits))]
+        return cache_that_fits(case) or paged_cache_too_small(case)
+    fixes = [
+        Fix(
+            Words(f"limit the context to what fits, {short.fits} tokens", f"把上下文限制到能容纳的 {short.fits} 个 token"),
+            flag(case, "length", short.fits),
+        )
+    ]
     fixes = fixes if short.fits > 0 else []
     fixes += _more_cache_on_cpu(case, short) if case.device.is_cpu else _more_cache_on_card(case, short)
     return Found(
@@ -74,6 +83,30 @@ def one_sequence_does_not_fit(case: Case) -> Found | None:
             f"重新启动：不再报错，日志中 `Maximum concurrency for {max(short.fits, BLOCK):,} tokens per request` 不低于 1.00x",
         ),
         confidence=STATED,
+    )
+
+
+def paged_cache_too_small(case: Case) -> Found | None:
+    """TensorRT-LLM names no sizes; the tokens that were allocated may stand in a line before."""
+    hit, allocated = case.log.first(PAGED), case.log.last(PAGED_TOKENS)
+    if hit is None:
+        return None
+    tokens = int(hit.number("tokens")) if hit["tokens"] else int(allocated.number("tokens")) if allocated else None
+    fits = tokens // 64 * 64 if tokens else None
+    held = f" It has {tokens} tokens." if tokens else ""
+    fixes = [Fix(Words(f"limit the sequence to {fits} tokens", f"把序列限制到 {fits} 个 token"), flag(case, "length", fits))] if fits else []
+    fixes.append(Fix(Words("let the cache take more of the free memory", "让缓存占用更多空闲显存"), flag(case, "share", 0.9)))
+    return Found(
+        cause=Words(
+            f"One sequence of the engine's full length does not fit the paged KV cache.{held} The limit on tokens, or the fraction of free memory for the cache, is too small for the length the engine was built for.",
+            f"一个满长度的序列放不进分页 KV 缓存。{f'它只有 {tokens} 个 token。' if tokens else ''}相对引擎构建时的长度，token 上限或缓存可用的空闲显存比例太小。",
+        ),
+        evidence=[hit.quote(), *([allocated.quote()] if allocated else [])],
+        fixes=fixes,
+        verify=Words(
+            "start again: `max tokens in paged KV cache` is at least the sequence length", "重新启动：`max tokens in paged KV cache` 不小于序列长度"
+        ),
+        confidence=0.9,
     )
 
 
@@ -130,7 +163,8 @@ def _more_cache_on_card(case: Case, short: Shortage) -> list[Fix]:
         fixes.append(
             Fix(
                 Words(
-                    f"or keep keys and values in 8 bits: the cache then holds about {2 * short.fits} tokens" + ("" if enough else f", so limit the context to {2 * short.fits}"),
+                    f"or keep keys and values in 8 bits: the cache then holds about {2 * short.fits} tokens"
+                    + ("" if enough else f", so limit the context to {2 * short.fits}"),
                     f"或用 8 位保存 KV：缓存约可容纳 {2 * short.fits} 个 token" + ("" if enough else f"，并把上下文限制到 {2 * short.fits}"),
                 ),
                 "--kv-cache-dtype fp8" + ("" if enough else " " + flag(case, "length", 2 * short.fits)),
@@ -140,7 +174,9 @@ def _more_cache_on_card(case: Case, short: Shortage) -> list[Fix]:
     if total is not None and short.needed is not None and short.available is not None:
         share = utilization(case) + (short.needed - short.available) / total + 0.005
         if share <= 0.95 and share > utilization(case):
-            fixes.append(Fix(Words("or let the engine use more of the card", "或让引擎使用更多显存"), flag(case, "share", f"{math.ceil(share * 100) / 100:g}")))
+            fixes.append(
+                Fix(Words("or let the engine use more of the card", "或让引擎使用更多显存"), flag(case, "share", f"{math.ceil(share * 100) / 100:g}"))
+            )
     return fixes
 
 
@@ -157,6 +193,6 @@ RULES: Final = (
         remedy=Words("a shorter context, an 8-bit KV cache, or more memory for the cache", "缩短上下文、8 位 KV 缓存，或给缓存更多内存"),
         check=Words("the start passes with a concurrency of at least 1.00x", "启动通过，并发不低于 1.00x"),
         judge=one_sequence_does_not_fit,
-        sees=(NEW, OLD),
+        sees=(NEW, OLD, PAGED, PAGED_TOKENS),
     ),
 )

@@ -15,7 +15,9 @@ from headway.doctor.words import Words
 
 ASKED_FOR: Final = sight("prompt_logprobs=", '"prompt_logprobs"', "echo=True", pattern=r"prompt_logprobs[\"']?[=:] ?\d|echo=True")
 PROMPT: Final = sight("prompt_token_ids: ", pattern=r"prompt_token_ids: (?P<tokens>\d+) tokens")
-IMAGES: Final = sight("mm_processor_kwargs", "limit_mm_per_prompt", "image_url", "pixel_values", "encoder cache", "in embed_multimodal", "visual.blocks")
+IMAGES: Final = sight(
+    "mm_processor_kwargs", "limit_mm_per_prompt", "image_url", "pixel_values", "encoder cache", "in embed_multimodal", "visual.blocks"
+)
 
 
 def prompt_log_probabilities(case: Case) -> Found | None:
@@ -32,8 +34,16 @@ def prompt_log_probabilities(case: Case) -> Found | None:
         tokens = int(oom.asked * 2**30 / 4 / vocabulary)
     if not isinstance(vocabulary, int) and tokens and oom.asked:
         vocabulary = round(oom.asked * 2**30 / 4 / tokens)
-    sum_ = f"{tokens} prompt tokens x a vocabulary of {vocabulary} x 4 B = {tokens * vocabulary * 4 / 2**30:.2f} GiB" if tokens and vocabulary else "prompt tokens x vocabulary x 4 B"
-    sum_zh = f"{tokens} 个提示 token x 词表 {vocabulary} x 4 B = {tokens * vocabulary * 4 / 2**30:.2f} GiB" if tokens and vocabulary else "提示 token 数 x 词表 x 4 B"
+    sum_ = (
+        f"{tokens} prompt tokens x a vocabulary of {vocabulary} x 4 B = {tokens * vocabulary * 4 / 2**30:.2f} GiB"
+        if tokens and vocabulary
+        else "prompt tokens x vocabulary x 4 B"
+    )
+    sum_zh = (
+        f"{tokens} 个提示 token x 词表 {vocabulary} x 4 B = {tokens * vocabulary * 4 / 2**30:.2f} GiB"
+        if tokens and vocabulary
+        else "提示 token 数 x 词表 x 4 B"
+    )
     asked = f"; {oom.asked:.2f} GiB were asked for" if oom.asked else ""
     free = f" and {oom.free:.2f} are free" if oom.free is not None else ""
     step = _step_that_fits(case, oom.free, vocabulary if isinstance(vocabulary, int) else None)
@@ -46,9 +56,18 @@ def prompt_log_probabilities(case: Case) -> Found | None:
         ),
         evidence=[oom.hit.quote(), *(hit.quote() for hit in (request, prompt) if hit is not None)],
         fixes=[
-            Fix(Words("refuse requests with prompt_logprobs, or send such scoring jobs with shorter prompts to an engine of their own", "拒绝带 prompt_logprobs 的请求，或用较短提示把这类打分任务发到单独的引擎"), "--max-logprobs 0"),
             Fix(
-                Words(f"smaller steps: {step} tokens at a time take {step * (vocabulary or 152064) * 4 / 2**30:.2f} GiB", f"减小单步：每步 {step} 个 token 只需 {step * (vocabulary or 152064) * 4 / 2**30:.2f} GiB"),
+                Words(
+                    "refuse requests with prompt_logprobs, or send such scoring jobs with shorter prompts to an engine of their own",
+                    "拒绝带 prompt_logprobs 的请求，或用较短提示把这类打分任务发到单独的引擎",
+                ),
+                "--max-logprobs 0",
+            ),
+            Fix(
+                Words(
+                    f"smaller steps: {step} tokens at a time take {step * (vocabulary or 152064) * 4 / 2**30:.2f} GiB",
+                    f"减小单步：每步 {step} 个 token 只需 {step * (vocabulary or 152064) * 4 / 2**30:.2f} GiB",
+                ),
                 flag(case, "step", step),
             ),
             Fix(Words("leave more headroom beside the cache", "在缓存之外多留余量"), flag(case, "share", f"{utilization(case) - 0.05:.2f}")),
@@ -75,16 +94,25 @@ def fragmentation_or_spike(case: Case) -> Found | None:
     oom = failure.oom
     asked = oom.asked or 0.0
     share = f"{round_down(min(utilization(case), 0.95) - 0.03):g}"
-    lower = Fix(Words("and leave a little more beside the cap", "并在上限之外多留一点"), flag(case, "share", share))
+    lower = Fix(Words("leave a little more beside the cap", "在上限之外多留一点"), flag(case, "share", share))
     images = case.log.first(IMAGES)
-    limit = Fix(Words("limit the images per prompt, so that profiling sees the peak", "限制每个提示的图片数，让性能分析看到峰值"), "--limit-mm-per-prompt '{\"image\": 2}'")
+    limit = Fix(
+        Words("limit the images per prompt, so that profiling sees the peak", "限制每个提示的图片数，让性能分析看到峰值"),
+        "--limit-mm-per-prompt '{\"image\": 2}'",
+    )
     if (oom.unallocated or 0) >= max(asked, 1.0):
         cause = Words(
             f"{asked * 1024:.0f} MiB were refused although {oom.unallocated:.2f} GiB are reserved by PyTorch and in no tensor: the memory is fragmented after a while of service"
             f"{f' ({oom.allocated:.2f} GiB are really in use)' if oom.allocated else ''}. The model fits; more hardware is not the point.",
             f"申请 {asked * 1024:.0f} MiB 被拒，而 PyTorch 保留着 {oom.unallocated:.2f} GiB 未使用的显存：运行一段时间后出现碎片{f'（实际在用 {oom.allocated:.2f} GiB）' if oom.allocated else ''}。模型放得下，不必加硬件。",
         )
-        fixes = [Fix(Words("let the allocator grow its segments instead of splitting them", "让分配器扩展段而不是切碎"), "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"), lower]
+        fixes = [
+            Fix(
+                Words("let the allocator grow its segments instead of splitting them", "让分配器扩展段而不是切碎"),
+                "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+            ),
+            lower,
+        ]
         confidence = STATED
     else:
         cause = Words(
@@ -92,7 +120,10 @@ def fragmentation_or_spike(case: Case) -> Found | None:
             f"{' (image inputs)' if images else ''}. Start, weights and cache had found room.",
             f"负载中某一步申请 {asked:.2f} GiB{f'，而空闲 {oom.free:.2f} GiB' if oom.free is not None else ''}：启动时的性能分析没有覆盖这个峰值{'（图像输入）' if images else ''}。启动、权重和缓存都放得下。",
         )
-        fixes = [Fix(lower.text, lower.command), Fix(Words("smaller steps", "减小单步"), flag(case, "step", max(1024, int(case.launch.number("max_num_batched_tokens") or 8192) // 2)))]
+        fixes = [
+            lower,
+            Fix(Words("smaller steps", "减小单步"), flag(case, "step", max(1024, int(case.launch.number("max_num_batched_tokens") or 8192) // 2))),
+        ]
         fixes.append(Fix(Words("and guard against fragmentation", "并防止碎片"), "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"))
         confidence = 0.75
     if images:
@@ -101,7 +132,9 @@ def fragmentation_or_spike(case: Case) -> Found | None:
         cause=cause,
         evidence=[oom.hit.quote(), *_tail(case), *([images.quote()] if images else [])],
         fixes=fixes,
-        verify=Words("watch reserved minus allocated memory over an hour of the same load: it stays flat", "同样负载下观察一小时保留减已分配的显存：保持平稳"),
+        verify=Words(
+            "watch reserved minus allocated memory over an hour of the same load: it stays flat", "同样负载下观察一小时保留减已分配的显存：保持平稳"
+        ),
         confidence=confidence,
     )
 
@@ -118,7 +151,10 @@ RULES: Final = (
     Rule(
         id="O8",
         title=Words("Prompt log-probabilities fill the device", "提示对数概率占满显存"),
-        symptoms=Words("out of memory in `compute_logprobs` or `log_softmax`; a request with prompt_logprobs, or echo and logprobs", "在 `compute_logprobs` 或 `log_softmax` 中显存不足；请求带 prompt_logprobs，或 echo 加 logprobs"),
+        symptoms=Words(
+            "out of memory in `compute_logprobs` or `log_softmax`; a request with prompt_logprobs, or echo and logprobs",
+            "在 `compute_logprobs` 或 `log_softmax` 中显存不足；请求带 prompt_logprobs，或 echo 加 logprobs",
+        ),
         why=Words("prompt tokens x vocabulary x 4 B in one tensor", "一个张量需要 提示 token x 词表 x 4 B"),
         needs=Words("prompt tokens, vocabulary", "提示 token 数、词表"),
         remedy=Words("refuse or limit such requests, smaller steps, headroom", "拒绝或限制这类请求、减小单步、留余量"),
@@ -129,7 +165,10 @@ RULES: Final = (
     Rule(
         id="O9",
         title=Words("Fragmentation or a spike under load", "负载下的碎片或峰值"),
-        symptoms=Words("out of memory after hours of service; gigabytes `reserved by PyTorch but unallocated`", "服务数小时后显存不足；`reserved by PyTorch but unallocated` 达数 GB"),
+        symptoms=Words(
+            "out of memory after hours of service; gigabytes `reserved by PyTorch but unallocated`",
+            "服务数小时后显存不足；`reserved by PyTorch but unallocated` 达数 GB",
+        ),
         why=Words("unused reserved memory in pieces, or inputs larger than those profiled", "保留的空闲显存成碎片，或输入大于性能分析时的输入"),
         needs=Words("asked, reserved, allocated", "申请量、保留量、已分配量"),
         remedy=Words("expandable segments, a slightly lower share; limit inputs per prompt", "expandable_segments、略低的份额；限制每提示输入"),

@@ -13,11 +13,23 @@ from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
 SWAP_USED: Final = sight("Swap:", pattern=r"^Swap:\s+(?P<all>[\d.]+)(?P<unit>[KMG])i?B?\s+(?P<used>[\d.]+)(?P<used_unit>[KMG])")
-FAULTS: Final = sight("major page faults", "majflt", "pgmajfault", "major faults", pattern=r"(?:major page faults|majflt(?:/s)?|pgmajfault|major faults)\D{0,12}(?P<count>\d[\d,]*)|(?P<before>\d[\d,]*) major (?:page )?faults")
+FAULTS: Final = sight(
+    "major page faults",
+    "majflt",
+    "pgmajfault",
+    "major faults",
+    pattern=r"(?:major page faults|majflt(?:/s)?|pgmajfault|major faults)\D{0,12}(?P<count>\d[\d,]*)|(?P<before>\d[\d,]*) major (?:page )?faults",
+)
 _UNITS: Final = {"K": 2**-20, "M": 2**-10, "G": 1.0}
 _RATES: Final = re.compile(r"\b(?:si|swap[_ ]?in\w*|so|swap[_ ]?out\w*|pswpin\w*|pswpout\w*)['\"]?\s*[:= ]\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
-_USED: Final = re.compile(r"\bswap(?:[_ ]?used(?:_gib)?|\s+used)['\"]?\s*[:= ]\s*(\d+(?:\.\d+)?)\s*(GiB|GB|Gi|MiB|MB)?|(\d+(?:\.\d+)?)\s*(GiB|GB|Gi)\s+(?:of\s+)?swap(?:\s+in\s+use|\s+used)", re.IGNORECASE)
-_MAJOR: Final = re.compile(r"maj(?:or)?[_ ]?(?:page[_ ]?)?(?:fault|flt)\w*(?:[_/]s)?['\"]?\s*[:= ]\s*(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)\s+major\s+(?:page\s+)?faults", re.IGNORECASE)
+_USED: Final = re.compile(
+    r"\bswap(?:[_ ]?used(?:_gib)?|\s+used)['\"]?\s*[:= ]\s*(\d+(?:\.\d+)?)\s*(GiB|GB|Gi|MiB|MB)?|(\d+(?:\.\d+)?)\s*(GiB|GB|Gi)\s+(?:of\s+)?swap(?:\s+in\s+use|\s+used)",
+    re.IGNORECASE,
+)
+_MAJOR: Final = re.compile(
+    r"maj(?:or)?[_ ]?(?:page[_ ]?)?(?:fault|flt)\w*(?:[_/]s)?['\"]?\s*[:= ]\s*(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)\s+major\s+(?:page\s+)?faults",
+    re.IGNORECASE,
+)
 _PLACES: Final = ("host.io", "host.probes", "host.memory", "host.swap", "host.swap_used_gib")
 _MUCH_GIB: Final = 1.0
 
@@ -31,8 +43,20 @@ def swaps(case: Case) -> Found | None:
     ram = case.context.number("host.cgroup.memory_max_gib") or case.context.number("host.ram_gib")
     cache = case.context.number("env.VLLM_CPU_KVCACHE_SPACE")
     rates = [sample.generation_rate for sample in case.load if sample.generation_rate]
-    speed = f" Generation fell from {max(rates):.1f} to {rates[-1]:.1f} tokens/s." if rates and rates[-1] < 0.5 * max(rates) else f" Generation runs at {rates[-1]:.1f} tokens/s." if rates else ""
-    speed_zh = f"生成速度从 {max(rates):.1f} 降到 {rates[-1]:.1f} tokens/s。" if rates and rates[-1] < 0.5 * max(rates) else f"生成速度 {rates[-1]:.1f} tokens/s。" if rates else ""
+    speed = (
+        f" Generation fell from {max(rates):.1f} to {rates[-1]:.1f} tokens/s."
+        if rates and rates[-1] < 0.5 * max(rates)
+        else f" Generation runs at {rates[-1]:.1f} tokens/s."
+        if rates
+        else ""
+    )
+    speed_zh = (
+        f"生成速度从 {max(rates):.1f} 降到 {rates[-1]:.1f} tokens/s。"
+        if rates and rates[-1] < 0.5 * max(rates)
+        else f"生成速度 {rates[-1]:.1f} tokens/s。"
+        if rates
+        else ""
+    )
     terms = [f"weights {weights:.1f}" if weights else "", f"KV cache {cache:g}" if cache else ""]
     sum_ = f" ({' + '.join(filter(None, terms))} GiB against {ram:g} GiB of RAM)" if ram and any(terms) else ""
     room = int(ram - (weights or 0) - 2) if ram else 0
@@ -46,7 +70,10 @@ def swaps(case: Case) -> Found | None:
         ),
         evidence=evidence,
         fixes=[
-            Fix(Words("a smaller KV cache", "减小 KV 缓存"), f"VLLM_CPU_KVCACHE_SPACE={smaller}" if case.launch.program != "headway" else f"--kv-cache-memory-bytes {smaller << 30}"),
+            Fix(
+                Words("a smaller KV cache", "减小 KV 缓存"),
+                f"VLLM_CPU_KVCACHE_SPACE={smaller}" if case.launch.program != "headway" else f"--kv-cache-memory-bytes {smaller << 30}",
+            ),
             Fix(Words("or a smaller or more quantised model", "或更小、量化更多的模型")),
             Fix(Words("then serve without swap, so that a shortage shows at start", "之后关闭交换，让内存不足在启动时就暴露"), "swapoff -a"),
         ],

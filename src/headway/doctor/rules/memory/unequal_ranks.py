@@ -46,8 +46,16 @@ def smallest_rank_rules(case: Case) -> Found | None:
     who = ", ".join(f"process {pid}{f' ({name})' if name else ''} with {size:.1f} GiB" for pid, name, size in holders)
     who_zh = "、".join(f"进程 {pid}{f'（{name}）' if name else ''} {size:.1f} GiB" for pid, name, size in holders)
     used, used_zh = _used(case, gpu)
-    compared = f"{sick.least:.2f} GiB for its cache where another has {sick.most:.2f}" if sick.least is not None and sick.most is not None else "less memory than the others"
-    compared_zh = f"留给缓存的只有 {sick.least:.2f} GiB，而别的 rank 有 {sick.most:.2f} GiB" if sick.least is not None and sick.most is not None else "可用显存比其他 rank 少"
+    compared = (
+        f"{sick.least:.2f} GiB for its cache where another has {sick.most:.2f}"
+        if sick.least is not None and sick.most is not None
+        else "less memory than the others"
+    )
+    compared_zh = (
+        f"留给缓存的只有 {sick.least:.2f} GiB，而别的 rank 有 {sick.most:.2f} GiB"
+        if sick.least is not None and sick.most is not None
+        else "可用显存比其他 rank 少"
+    )
     fatal = shortage_of(case) is not None or case.log.sees(NO_BLOCKS) or bool(case.out_of_memory) or case.log.sees(UNBALANCED)
     return Found(
         cause=Words(
@@ -70,7 +78,12 @@ def _remedies(case: Case, sick: Sick, holders: tuple[tuple[int, str, float], ...
     fixes = []
     if holders:
         pids = " ".join(str(pid) for pid, _, _ in holders)
-        fixes.append(Fix(Words(f"free GPU {sick.rank}: stop process {pids} or move it elsewhere", f"释放 GPU {sick.rank}：结束进程 {pids} 或移到别处"), f"kill {pids}"))
+        fixes.append(
+            Fix(
+                Words(f"free GPU {sick.rank}: stop process {pids} or move it elsewhere", f"释放 GPU {sick.rank}：结束进程 {pids} 或移到别处"),
+                f"kill {pids}",
+            )
+        )
     else:
         fixes.append(
             Fix(
@@ -153,7 +166,10 @@ RULES: Final = (
     Rule(
         id="O13",
         title=Words("Unequal memory among ranks", "各 rank 的显存不等"),
-        symptoms=Words("`Available KV cache memory` differs per worker, or one rank only runs out", "各 worker 的 `Available KV cache memory` 不同，或只有一个 rank 显存不足"),
+        symptoms=Words(
+            "`Available KV cache memory` differs per worker, or one rank only runs out",
+            "各 worker 的 `Available KV cache memory` 不同，或只有一个 rank 显存不足",
+        ),
         why=Words("the smallest rank rules all", "最小的 rank 决定全体"),
         needs=Words("processes on that GPU", "该 GPU 上的进程"),
         remedy=Words("free it, or choose equal GPUs", "释放它，或选用相同的 GPU"),

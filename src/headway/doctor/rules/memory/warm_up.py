@@ -39,7 +39,10 @@ def sampler_warm_up(case: Case) -> Found | None:
         ),
         evidence=[hit.quote(), *(oom.hit.quote() for oom in case.out_of_memory[:1])],
         fixes=[
-            Fix(Words(f"fewer sequences at once: {requests} -> {fewer}", f"减少同时处理的序列数：{requests} -> {fewer}"), flag(case, "sequences", fewer)),
+            Fix(
+                Words(f"fewer sequences at once: {requests} -> {fewer}", f"减少同时处理的序列数：{requests} -> {fewer}"),
+                flag(case, "sequences", fewer),
+            ),
             Fix(Words("if that is not enough, leave more beside the cap", "若仍不够，在上限之外多留一些"), flag(case, "share", lower)),
         ],
         verify=Words("start again: the warm-up passes and `init engine` is logged", "重新启动：预热通过，日志出现 `init engine`"),
@@ -80,18 +83,31 @@ def _beside_the_cap(case: Case) -> Found | None:
             " The cap is what is too high; raising it makes it worse.",
             f"显存{what[1]}耗尽，此前权重和缓存已就位。CUDA graph、驱动上下文和首批计算（0.5 到 1 GiB）在上限之外{left_zh}{pools_zh}。问题是上限过高，再调高只会更糟。",
         ),
-        evidence=[oom.hit.quote(), *([capture.quote()] if capture and failure.moment == "capture" else []), *([case.memory.utilization.quote] if case.memory.utilization else [])],
+        evidence=[
+            oom.hit.quote(),
+            *([capture.quote()] if capture and failure.moment == "capture" else []),
+            *([case.memory.utilization.quote] if case.memory.utilization else []),
+        ],
         fixes=[
             Fix(Words(f"lower the cap from {share:g} to {lower}", f"把上限从 {share:g} 降到 {lower}"), flag(case, "share", lower)),
             Fix(
                 Words("capture graphs for fewer batch sizes, also by admitting fewer sequences", "减少捕获的批大小，也可减少序列数"),
-                "--cuda-graph-max-bs 16" if case.launch.program == "sglang" else "--max-num-seqs 64 --compilation-config '{\"cudagraph_capture_sizes\": [1, 2, 4, 8, 16, 32, 64]}'",
+                "--cuda-graph-max-bs 16"
+                if case.launch.program == "sglang"
+                else "--max-num-seqs 64 --compilation-config '{\"cudagraph_capture_sizes\": [1, 2, 4, 8, 16, 32, 64]}'",
             ),
-            Fix(Words("as the last resort run without graphs (slower at small batches)", "最后手段：不用 graph 运行（小批量更慢）"), flag(case, "eager")),
+            Fix(
+                Words("as the last resort run without graphs (slower at small batches)", "最后手段：不用 graph 运行（小批量更慢）"),
+                flag(case, "eager"),
+            ),
         ],
         verify=Words(
-            "`Graph capturing finished ... took X GiB` appears, and a burst of requests passes" if failure.moment == "capture" else "the start passes, and so does a burst of requests",
-            "出现 `Graph capturing finished ... took X GiB`，并能承受一波突发请求" if failure.moment == "capture" else "启动通过，并能承受一波突发请求",
+            "`Graph capturing finished ... took X GiB` appears, and a burst of requests passes"
+            if failure.moment == "capture"
+            else "the start passes, and so does a burst of requests",
+            "出现 `Graph capturing finished ... took X GiB`，并能承受一波突发请求"
+            if failure.moment == "capture"
+            else "启动通过，并能承受一波突发请求",
         ),
         confidence=0.9 if failure.moment == "capture" or share >= RIM else 0.75,
     )
@@ -101,7 +117,10 @@ RULES: Final = (
     Rule(
         id="O6",
         title=Words("Sampler warm-up does not fit", "采样器预热放不下"),
-        symptoms=Words("`CUDA out of memory occurred when warming up sampler with N dummy requests`", "`CUDA out of memory occurred when warming up sampler with N dummy requests`"),
+        symptoms=Words(
+            "`CUDA out of memory occurred when warming up sampler with N dummy requests`",
+            "`CUDA out of memory occurred when warming up sampler with N dummy requests`",
+        ),
         why=Words("the logits of all sequences are made at once", "一次生成所有序列的 logits"),
         needs=Words("N, the vocabulary, the share", "N、词表大小、份额"),
         remedy=Words("--max-num-seqs 64 first, then a share lower by 0.05", "先 --max-num-seqs 64，再把份额降 0.05"),
@@ -113,10 +132,16 @@ RULES: Final = (
     Rule(
         id="O7",
         title=Words("Graph capture does not fit", "CUDA graph 捕获放不下"),
-        symptoms=Words("out of memory after `Capturing CUDA graphs`; `allocated in private pools (e.g., CUDA Graphs)`", "`Capturing CUDA graphs` 之后显存不足；`allocated in private pools (e.g., CUDA Graphs)`"),
+        symptoms=Words(
+            "out of memory after `Capturing CUDA graphs`; `allocated in private pools (e.g., CUDA Graphs)`",
+            "`Capturing CUDA graphs` 之后显存不足；`allocated in private pools (e.g., CUDA Graphs)`",
+        ),
         why=Words("graphs live outside the cap", "CUDA graph 在上限之外"),
         needs=Words("total, share, pools", "总量、份额、池大小"),
-        remedy=Words("a share lower by 0.02 to 0.05, fewer capture sizes, --enforce-eager as last resort", "份额降 0.02 到 0.05、减少捕获尺寸，最后手段 --enforce-eager"),
+        remedy=Words(
+            "a share lower by 0.02 to 0.05, fewer capture sizes, --enforce-eager as last resort",
+            "份额降 0.02 到 0.05、减少捕获尺寸，最后手段 --enforce-eager",
+        ),
         check=Words("`Graph capturing finished ... took X GiB`", "`Graph capturing finished ... took X GiB`"),
         judge=graph_capture,
     ),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from headway.doctor.case import Case
-from headway.doctor.finding import STATED, Fix, Found, Quote
+from headway.doctor.finding import STATED, Abstention, Fix, Found, Quote
 from headway.doctor.rules.memory.blame import blame
 from headway.doctor.rules.memory.lighter_weights import lighter_weights
 from headway.doctor.rules.memory.llama_buffers import SIGHTS as LLAMA_SIGHTS
 from headway.doctor.rules.memory.llama_buffers import weights_that_fit
+from headway.doctor.rules.memory.moment import SAMPLER
 from headway.doctor.rules.memory.moment import SIGHTS as MOMENT_SIGHTS
 from headway.doctor.rules.memory.sizes import all_ranks, loads_unquantised, whole_weights_gib
 from headway.doctor.rules.rule import Rule
@@ -26,11 +27,11 @@ _SECTION: Final = {
 }
 
 
-def weights_larger_than_card(case: Case) -> Found | None:
+def weights_larger_than_card(case: Case) -> Found | Abstention | None:
     """Bytes of the weights against the total less a gigabyte for the driver's context."""
     failure = blame(case)
     if failure is None:
-        return weights_that_fit(case)
+        return weights_that_fit(case) or _numbers_missing(case)
     if failure.rule != "O5":
         return None
     oom, whole = failure.oom, whole_weights_gib(case)
@@ -53,10 +54,26 @@ def weights_larger_than_card(case: Case) -> Found | None:
         evidence=evidence,
         fixes=lighter_weights(case, each or own or total or 0.0, total),
         verify=Words(
-            f"`Model loading took` stays below {total - _CONTEXT_GIB:.1f} GiB and the start goes on" if total else "`Model loading took` appears in the log",
+            f"`Model loading took` stays below {total - _CONTEXT_GIB:.1f} GiB and the start goes on"
+            if total
+            else "`Model loading took` appears in the log",
             f"`Model loading took` 低于 {total - _CONTEXT_GIB:.1f} GiB 且启动继续" if total else "日志出现 `Model loading took`",
         ),
         confidence=STATED if closes else 0.85 if failure.moment != "unknown" else 0.65,
+    )
+
+
+def _numbers_missing(case: Case) -> Abstention | None:
+    """Memory ran out, and neither the numbers nor the lines before say whose it is."""
+    if not case.out_of_memory or case.startup.ready or case.log.sees(SAMPLER):
+        return None
+    hit = case.out_of_memory[0].hit
+    return Abstention(
+        Words(
+            f"line {hit.line.number} says that the device's memory ran out, without its numbers; the whole message (total, free, this process) and the lines before it, or `nvidia-smi`, would tell whose memory it is",
+            f"第 {hit.line.number} 行说显存耗尽，但没有数字；需要完整的报错（总量、空闲、本进程）及其前面的日志，或 `nvidia-smi` 的输出，才能判断显存归谁",
+        ),
+        (hit.quote(),),
     )
 
 
@@ -67,13 +84,17 @@ def _sizes(case: Case, each: float | None, total: float | None) -> tuple[str, st
         return f"The weights do not fit into {limit}.", f"权重放不进 {limit_zh}。"
     ranks = all_ranks(case.launch)
     per = f" on each of {ranks} ranks" if ranks > 1 else ""
-    origin = ""
+    origin = origin_zh = ""
     if case.model.stored is None and case.model.parameters:
-        origin = f" ({case.model.parameters / 1e9:.1f}B parameters x {case.model.dtype_bytes} bytes, by the " + ("configuration)" if case.model.shape else "name)")
+        origin = f" ({case.model.parameters / 1e9:.1f}B parameters x {case.model.dtype_bytes} bytes, by the " + (
+            "configuration)" if case.model.shape else "name)"
+        )
+        source = "配置" if case.model.shape else "名称"
+        origin_zh = f"（按{source}：{case.model.parameters / 1e9:.1f}B 参数 x {case.model.dtype_bytes} 字节）"
     verb = "more than" if total and each > total - _CONTEXT_GIB else "against"
     return (
         f"The weights take about {each:.1f} GiB{per}{origin}, {verb} {limit}.",
-        f"权重约 {each:.1f} GiB{f'（{ranks} 个 rank 各自）' if ranks > 1 else ''}{'，超过' if verb == 'more than' else '，可用为'} {limit_zh}。",
+        f"权重约 {each:.1f} GiB{f'（{ranks} 个 rank 各自）' if ranks > 1 else ''}{origin_zh}{'，超过' if verb == 'more than' else '，可用为'} {limit_zh}。",
     )
 
 
@@ -125,8 +146,10 @@ def loaded_unquantised(case: Case) -> Found | None:
             Fix(Words("or fetch the whole original checkpoint again instead of the copy", "或重新获取完整的原始检查点，而不是这份副本")),
         ],
         verify=Words(
-            f"the init line shows quantization={method} (or {method}_marlin), and `Model loading took` is near " + (f"{stored.value:.1f} GiB" if stored else "the size of the files"),
-            f"初始化行显示 quantization={method}（或 {method}_marlin），`Model loading took` 接近" + (f" {stored.value:.1f} GiB" if stored else "文件大小"),
+            f"the init line shows quantization={method} (or {method}_marlin), and `Model loading took` is near "
+            + (f"{stored.value:.1f} GiB" if stored else "the size of the files"),
+            f"初始化行显示 quantization={method}（或 {method}_marlin），`Model loading took` 接近"
+            + (f" {stored.value:.1f} GiB" if stored else "文件大小"),
         ),
         confidence=STATED if model.packed else 0.8,
         weight="fatal" if case.out_of_memory else "degraded",
@@ -142,10 +165,16 @@ def _upcast(case: Case) -> Found | None:
     sizes = f": about {full:.1f} GiB instead of {full / 2:.1f}" if full else ": twice the memory"
     sizes_zh = f"：约 {full:.1f} GiB，而不是 {full / 2:.1f} GiB" if full else "：内存翻倍"
     return Found(
-        cause=Words(f"The checkpoint holds {stored} weights and the engine loads them as float32{sizes}.", f"检查点是 {stored} 权重，引擎却按 float32 加载{sizes_zh}。"),
+        cause=Words(
+            f"The checkpoint holds {stored} weights and the engine loads them as float32{sizes}.",
+            f"检查点是 {stored} 权重，引擎却按 float32 加载{sizes_zh}。",
+        ),
         evidence=[dtype.quote, case.out_of_memory[0].hit.quote()],
         fixes=[Fix(Words("load the weights in their own dtype", "按权重自身的 dtype 加载"), f"--dtype {stored}")],
-        verify=Words(f"the init line shows dtype=torch.{stored} and `Model loading took` halves", f"初始化行显示 dtype=torch.{stored}，`Model loading took` 减半"),
+        verify=Words(
+            f"the init line shows dtype=torch.{stored} and `Model loading took` halves",
+            f"初始化行显示 dtype=torch.{stored}，`Model loading took` 减半",
+        ),
         confidence=0.9,
         title=Words("Weights are loaded at twice their size", "权重以两倍大小加载"),
         explains=("O5", "O7", "O11", "O1"),
@@ -162,7 +191,10 @@ RULES: Final = (
         ),
         why=Words("sum of the tensors by dtype is above the total less 1 GiB", "按 dtype 求和的张量大小超过总量减 1 GiB"),
         needs=Words("sizes from the headers, the device's total", "文件头中的大小、设备总量"),
-        remedy=Words("quantised weights, a split over cards, a smaller model; llama.cpp: fewer layers on the device", "量化权重、多卡切分、更小的模型；llama.cpp：减少上卡层数"),
+        remedy=Words(
+            "quantised weights, a split over cards, a smaller model; llama.cpp: fewer layers on the device",
+            "量化权重、多卡切分、更小的模型；llama.cpp：减少上卡层数",
+        ),
         check=Words("weights + 1 GiB are below the total", "权重 + 1 GiB 小于总量"),
         judge=weights_larger_than_card,
         sees=(*MOMENT_SIGHTS, *LLAMA_SIGHTS),
@@ -170,11 +202,20 @@ RULES: Final = (
     Rule(
         id="O14",
         title=Words("A quantised model is loaded unquantised", "量化模型按未量化加载"),
-        symptoms=Words("`quantization=None` and out of memory for a repository named AWQ, GPTQ or int4; `qweight` tensors in the files", "名为 AWQ、GPTQ、int4 的仓库却显示 `quantization=None` 并显存不足；文件中有 `qweight` 张量"),
+        symptoms=Words(
+            "`quantization=None` and out of memory for a repository named AWQ, GPTQ or int4; `qweight` tensors in the files",
+            "名为 AWQ、GPTQ、int4 的仓库却显示 `quantization=None` 并显存不足；文件中有 `qweight` 张量",
+        ),
         why=Words("config.json lost its quantization section, or the dtype is float32", "config.json 丢了量化段，或 dtype 为 float32"),
-        needs=Words("quantization_config of config.json, quantize_config.json, tensor names", "config.json 的 quantization_config、quantize_config.json、张量名"),
+        needs=Words(
+            "quantization_config of config.json, quantize_config.json, tensor names",
+            "config.json 的 quantization_config、quantize_config.json、张量名",
+        ),
         remedy=Words("restore the section (method, bits, group size), or the dtype", "恢复该段（方法、位数、组大小）或 dtype"),
-        check=Words("`quantization=` in the init line, `Model loading took` near the file size", "初始化行的 `quantization=`，`Model loading took` 接近文件大小"),
+        check=Words(
+            "`quantization=` in the init line, `Model loading took` near the file size",
+            "初始化行的 `quantization=`，`Model loading took` 接近文件大小",
+        ),
         judge=loaded_unquantised,
         explains=("O5",),
     ),

@@ -33,7 +33,7 @@ def handles_exhausted(case: Case) -> Found | None:
         for found in case.log.hits(NO_PORTS)
         if "bind" not in found.line.text and any(sign in found.line.text for sign in _DIALING)
     ]
-    if len(dialing) < 2:
+    if not dialing:
         return None
     return Found(
         cause=Words(
@@ -58,7 +58,7 @@ def handles_exhausted(case: Case) -> Found | None:
             "`ss -tan state time-wait | wc -l` stays below some thousands under the same load",
             "相同负载下 `ss -tan state time-wait | wc -l` 保持在数千以内",
         ),
-        confidence=0.88,
+        confidence=0.88 if len(dialing) > 1 else 0.65,
         title=Words("Client ports are used up", "客户端端口耗尽"),
     )
 
@@ -80,6 +80,8 @@ def _handles(case: Case) -> Found:
         f"，而 {busy:.0f} 个请求（运行与等待）各占一个连接" if busy else "",
     )
     nginx = "worker_connections" in (hit.line.text if hit else "")
+    if nginx:
+        limit = Words("the connections of the proxy (worker_connections) are used up", "代理的连接数（worker_connections）已用完")
     fixes = [
         Fix(
             Words(

@@ -270,7 +270,7 @@ def key_is_missing(case: Case) -> Found | None:
             f"`curl -s -o /dev/null -w '%{{http_code}}' -H \"Authorization: Bearer $VLLM_API_KEY\" {base}/v1/models` prints 200",
             f"`curl -s -o /dev/null -w '%{{http_code}}' -H \"Authorization: Bearer $VLLM_API_KEY\" {base}/v1/models` 输出 200",
         ),
-        confidence=0.93,
+        confidence=0.93 if len(hits) > 1 or not callers else 0.6,
     )
 
 

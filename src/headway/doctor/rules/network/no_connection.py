@@ -61,7 +61,7 @@ NO_ANSWER: Final = sight(
     r"|\[Errno 110\] Connection timed out|connect\S* .*Connection timed out",
 )
 PUBLISHED: Final = sight(
-    "/tcp", pattern=r"(?:(?P<address>[\d.]+|\[::\]|:::?):)?(?P<outside>\d{2,5})->(?P<inside>\d{2,5})/tcp"
+    "/tcp", pattern=r"(?:(?P<address>[\d.]{7,15}|\[::\]|:::?):)?(?P<outside>\d{2,5})->(?P<inside>\d{2,5})/tcp"
 )
 INSIDE_OK: Final = sight(
     "docker exec",
@@ -75,7 +75,7 @@ EXITED: Final = sight(
     "Back-off restarting failed container",
     "CrashLoopBackOff",
     "OOMKilled",
-    pattern=r"(?P<name>[\w.\-]+) exited with code (?P<code>\d+)|Back-off restarting|CrashLoopBackOff|OOMKilled",
+    pattern=r"(?<![\w.\-])(?P<name>[\w.\-]{1,100}) exited with code (?P<code>\d+)|Back-off restarting|CrashLoopBackOff|OOMKilled",
 )
 PROBE_FAILED: Final = sight("probe failed", pattern=r"(?P<kind>Liveness|Readiness|Startup) probe failed")
 PROBE_KILLS: Final = sight(
@@ -85,7 +85,7 @@ PROBE_KILLS: Final = sight(
 # other parties that dial: collectives, stores, Ray, the hub, a router that asks its own runtime
 _NOT_A_CALLER: Final = re.compile(
     r"connectFullMesh|SO_ERROR|Gloo|gloo|NCCL|c10d|TCPStore|socket\.cpp|ProcessGroup|client socket has|raylet|gcs_|GCS|ray\.|rendezvous|master_addr|remote=\["
-    r"|huggingface|/resolve/|/api/models|hf\.co|hub-mirror|pypi|ERR_CONNECT_FAIL|X-Squid|apt-get|archive\.ubuntu|bind on address|usage_stats|stats\.vllm"
+    r"|huggingface|/resolve/|/api/models|hf\.co|hub-mirror|pypi|ERR_CONNECT_FAIL|X-Squid|apt-get|archive\.ubuntu|bind on address|usage_stats|stats\.vllm|otlp|OTLP|opentelemetry|:431[78]|exporting|pushgateway|statsd|jaeger|redis|postgres|mysql|etcd|docker\.sock"
 )
 
 
@@ -103,10 +103,18 @@ def target_of(text: str) -> tuple[str, int] | None:
     for pattern in (
         r"host='(?P<host>[^']+)', port=(?P<port>\d+)",
         r"https?://(?P<host>\[[^\]]+\]|[\w.\-]+):(?P<port>\d+)",
-        r"(?:connect to|to host|host) (?P<host>[\w.\-:\[\]]+?)(?: \([^)]*\))?(?: port |:)(?P<port>\d{2,5})\b",
+        r"(?:connect to|to host|host) (?P<host>[\w.\-:\[\]]+?)(?: \([^)]*\))?(?: port |:)(?P<port>\d{1,5})\b",
         r"(?:tcp\d? |ECONNREFUSED |ETIMEDOUT |EHOSTUNREACH |ECONNRESET )(?P<host>[\w.\-]+|\[[^\]]+\]|::1):(?P<port>\d{2,5})\b",
         r"(?P<host>\d{1,3}(?:\.\d{1,3}){3}|localhost):(?P<port>\d{2,5})\b",
     ):
         if found := re.search(pattern, text):
             return found["host"].strip("[]"), int(found["port"])
+    return None
+
+
+def configured_target(case: Case) -> tuple[str, int] | None:
+    """Host and port of the server's address in the caller's environment."""
+    for variable, value in case.context.members("env").items():
+        if variable.endswith(("BASE_URL", "API_BASE", "_ENDPOINT")) and (target := target_of(str(value))):
+            return target
     return None

@@ -39,7 +39,9 @@ PROXY_ANSWER: Final = sight(
     "Proxy-Connection",
     "Zscaler",
     "BlueCoat",
-    pattern=r"Server: squid|X-Squid-Error|ERR_CONNECT_FAIL|ERR_ACCESS_DENIED|The requested URL could not be retrieved|Via: 1\.|ProxyError|Proxy Authentication Required|Tunnel connection failed|Uses proxy env variable|connect to proxy|X-Cache: MISS|Zscaler|BlueCoat|> Proxy-Connection",
+    "<html",
+    "<!DOCTYPE",
+    pattern=r"Error code: (?:403|407|50\d) - .{0,20}<(?:html|!DOCTYPE)|Server: squid|X-Squid-Error|ERR_CONNECT_FAIL|ERR_ACCESS_DENIED|The requested URL could not be retrieved|Via: 1\.|ProxyError|Proxy Authentication Required|Tunnel connection failed|Uses proxy env variable|connect to proxy|X-Cache: MISS|Zscaler|BlueCoat|> Proxy-Connection",
 )
 LOCAL_CALL: Final = sight(
     "curl",
@@ -73,7 +75,8 @@ def proxy_catches_local_calls(case: Case) -> Found | None:
         ),
         None,
     )
-    if not variables and not in_context and call is None:
+    page = answer.line.text[answer.match.start() :].startswith("Error code")
+    if not variables and not in_context and (call is None or page):
         return None
     host = call["host"].strip("[]") if call else "127.0.0.1"
     name = variables[0]["name"] if variables else in_context[0] if in_context else "HTTP_PROXY"
@@ -129,6 +132,7 @@ NOT_TLS: Final = sight(
     "server gave HTTP response to HTTPS client",
     "first record does not look like a TLS handshake",
     "unknown protocol",
+    "Unsupported or unrecognized SSL message",
 )
 PLAIN_TO_TLS: Final = sight(
     "plain HTTP request was sent to HTTPS port",
@@ -150,6 +154,9 @@ UNTRUSTED: Final = sight(
 )
 
 
+_SEVERAL: Final = 5  # fewer are as likely a scanner's
+
+
 def tls_does_not_match(case: Case) -> Found | None:
     garbage, client, plain, untrusted = (case.log.first(seen) for seen in (NOT_HTTP, NOT_TLS, PLAIN_TO_TLS, UNTRUSTED))
     if untrusted is not None and re.search(r"huggingface|/resolve/|hub|pypi", untrusted.line.text):
@@ -159,7 +166,7 @@ def tls_does_not_match(case: Case) -> Found | None:
     base = served_at(case)
     if client is None and plain is None and untrusted is None:
         count = case.log.count(NOT_HTTP)
-        if garbage is None or count < 3 or secure:
+        if garbage is None or count < _SEVERAL or secure:
             return None
         return Found(
             cause=Words(

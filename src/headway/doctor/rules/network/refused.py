@@ -23,13 +23,26 @@ from headway.doctor.rules.network.no_connection import (
 )
 from headway.doctor.rules.network.server_address import LISTENING, bound, listener_on, listeners, port_of, ready_line
 from headway.doctor.rules.network.taken_address import bind_failed
-from headway.doctor.rules.network.wrong_place import LOOPBACK, loopback_only, other_port, wrong_mapping
+from headway.doctor.rules.network.wrong_place import (
+    LOOPBACK,
+    compose_service,
+    loopback_only,
+    other_port,
+    own_localhost,
+    wrong_mapping,
+)
 from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
 _OTHER_FAULT: Final = re.compile(
     r"timed out|SSL|certificate|resolve|[Nn]ame or service|name resolution|getaddrinfo|No route to host|nodename"
+    r"|^\* +connect to"  # curl -v tries the next address after it
+)
+
+
+_OF_THE_CALLER: Final = re.compile(
+    r"Connect\w*Error|ConnectionRefusedError|APIConnectionError|NewConnectionError|RemoteProtocolError"
 )
 
 
@@ -141,7 +154,7 @@ def _loading(case: Case, first: Hit, last: Hit) -> Found | None:
                     "in Docker Compose: a health check, and depends_on with condition service_healthy",
                     "Docker Compose：配置 healthcheck，并用 depends_on 的 condition: service_healthy",
                 ),
-                "depends_on: {vllm: {condition: service_healthy}}".replace("vllm", _service(case)),
+                "depends_on: {vllm: {condition: service_healthy}}".replace("vllm", compose_service(case)),
             ),
         ],
         verify=_READY,
@@ -157,17 +170,10 @@ _READY: Final = Words(
 )
 
 
-def _service(case: Case) -> str:
-    """The compose service of the server, from its container's name (`vllm-1`)."""
-    hit = case.startup.hit
-    found = re.fullmatch(r"([a-z][\w\-]*?)[-_]\d+", hit.line.process) if hit else None
-    return found[1] if found else "vllm"
-
-
 def _crashed(case: Case, first: Hit, last: Hit) -> Found | None:
     """The server ended: the refusal is its consequence."""
     gone = case.log.first(EXITED)
-    error = case.exceptions.first[0] if case.exceptions.first else None
+    error = next((hit for hit in case.exceptions.first if not _OF_THE_CALLER.search(hit["type"])), None)
     serving = case.startup.stage != ""
     if bind_failed(case) is not None or not serving or (gone is None and error is None):
         return None
@@ -190,7 +196,13 @@ def _nobody(case: Case, first: Hit, last: Hit) -> Found | Abstention | None:
     """Only the callers are known: the message itself says that nothing listens there."""
     target = target_of(last.line.text) or target_of(first.line.text)
     ready = ready_line(case)
-    if ready is not None and ready.line.number < last.line.number and bound(case) is not None and target is None:
+    inside = bound(case)
+    if (
+        ready is not None
+        and inside is not None
+        and ready.line.number < last.line.number
+        and (target is None or target[1] == inside[1])
+    ):
         return Abstention(
             Words(
                 "calls are refused although the server says that it listens; `ss -ltnp` at the server and a curl from the caller's place would show which address differs",
@@ -206,12 +218,13 @@ def _nobody(case: Case, first: Hit, last: Hit) -> Found | Abstention | None:
     else:
         confidence = 0.7
     host, port = target
-    there = listeners(case)
-    known = listener_on(case, port)
-    inside = host in LOOPBACK and (case.context.get("host.in_container") is True)
+    # the context's listeners are those of the caller's own machine
+    there = listeners(case) if host in LOOPBACK else []
+    known = listener_on(case, port) if there else None
+    within = host in LOOPBACK and (case.context.get("host.in_container") is True)
     own = Words(
-        f" {host} inside a container is the container itself." if inside else "",
-        f"容器内的 {host} 指容器自身。" if inside else "",
+        f" {host} inside a container is the container itself." if within else "",
+        f"容器内的 {host} 指容器自身。" if within else "",
     )
     other = next(
         (listener for listener in there if re.search(r"vllm|headway|llama|sglang|uvicorn", listener.command)), None
@@ -237,7 +250,7 @@ def _nobody(case: Case, first: Hit, last: Hit) -> Found | Abstention | None:
         ]
     else:
         fixes = []
-    if inside:
+    if within:
         fixes.append(
             Fix(
                 Words("call the server by its service name or by the host's address", "用服务名或宿主机地址调用服务器"),
@@ -264,13 +277,14 @@ def _nobody(case: Case, first: Hit, last: Hit) -> Found | Abstention | None:
             f"`curl -s -o /dev/null -w '%{{http_code}}' http://{host}:{port}/health` prints 200 from the caller's place",
             f"从调用方位置执行 `curl -s -o /dev/null -w '%{{http_code}}' http://{host}:{port}/health` 输出 200",
         ),
-        confidence=0.85 if other and known is None else confidence,
+        confidence=0.75 if other and known is None else confidence,
     )
 
 
 _REASONS: Final[tuple[Callable[[Case, Hit, Hit], Found | Abstention | None], ...]] = (
     wrong_mapping,
     loopback_only,
+    own_localhost,
     _probe_kills,
     _loading,
     _crashed,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
-from headway.doctor.finding import STATED, Fix, Found
+from headway.doctor.finding import STATED, Fix, Found, Weight
 from headway.doctor.rules.network.server_address import served_at
 from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
@@ -109,7 +110,7 @@ def context_exceeded(case: Case) -> Found | None:
         )
     return Found(
         cause=Words(
-            f"The request does not fit the context: {sum_en}, and the limit is {limit} tokens ({count} such refusals). The server is healthy.",
+            f"The request does not fit the context: {sum_en}, and the limit is {limit} tokens ({count} such {'refusals' if count > 1 else 'refusal'}). The server is healthy.",
             f"请求超出上下文：{sum_zh}，而上限是 {limit} 个 token（共拒绝 {count} 次）。服务器本身正常。",
         ),
         evidence=quoted(hit),
@@ -119,8 +120,14 @@ def context_exceeded(case: Case) -> Found | None:
             f"同一请求在 prompt + max_tokens <= {limit} 时返回 200",
         ),
         confidence=STATED if prompt is not None or whole is not None else 0.85,
+        weight=_weight(hit, count),
         explains=("N6",),
     )
+
+
+def _weight(hit: Hit, count: int) -> Weight:
+    """One refusal in a server's log is some user's mistake; a client's own error, or several, is what the case is about."""
+    return "fatal" if count > 1 or "Error code" in hit.line.text else "degraded"
 
 
 def _negative(case: Case, hits: list[Hit]) -> Found | None:
@@ -180,8 +187,10 @@ INVALID: Final = sight(
     "[body_invalid]",
     "BadRequestError",
     "must be a JSON",
+    "tool choice requires",
+    "The model does not support",
     pattern=r"(?:Unsupported Media Type|Only 'application/json')|\(?'loc': \(?['\"]body['\"], ?['\"]?(?P<field>\w+)|(?P<should>Input should be [^'\"\\,]+)|Field required|Extra inputs are not permitted|JSON decode error|unable to parse string as"
-    r"|422 Unprocessable|Error code: 422|\[(?P<reason>invalid_json|media_type_unsupported|body_invalid)\]|BadRequestError: Error code: 400 - (?P<said>.*)|must be a JSON",
+    r"|422 Unprocessable|Error code: 422|\[(?P<reason>invalid_json|media_type_unsupported|body_invalid)\]|BadRequestError: Error code: 400 - (?P<said>.*)|must be a JSON|tool choice requires|The model does not support \w+(?: \w+)? API",
 )
 BAD_REQUEST: Final = sight(
     'HTTP/1.1" 400',
@@ -194,6 +203,47 @@ _STARTUP: Final = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """A refusal that names a missing option of the server."""
+
+    pattern: str
+    cause: Words
+    fix: Fix
+
+
+_REFUSALS: Final = (
+    _Refusal(
+        r"tool choice requires|enable-auto-tool-choice",
+        Words(
+            "The request brings tools with automatic choice, and the server was started without a parser for tool calls.",
+            "请求带有工具并要求自动选择，而服务器启动时没有启用工具调用解析器。",
+        ),
+        Fix(
+            Words(
+                "start the server with tool calls and the parser of the model's family",
+                "启动服务器时启用工具调用及该模型系列的解析器",
+            ),
+            "--enable-auto-tool-choice --tool-call-parser hermes",
+        ),
+    ),
+    _Refusal(
+        r"does not support (?:Embeddings|Completions|Chat Completions|Pooling|Score|Rerank|Transcriptions?) API",
+        Words(
+            "The model was started for another task than the endpoint that is called.",
+            "模型启动时的任务与所调用的端点不一致。",
+        ),
+        Fix(
+            Words(
+                "serve a model of that task: pooling for embeddings, generate for chat",
+                "启动对应任务的模型：向量用 pooling，对话用 generate",
+            ),
+            "--runner pooling",
+        ),
+    ),
+)
+
+
 def content_is_invalid(case: Case) -> Found | None:
     """A field of the wrong type, a missing field, or no JSON. What stopped the start of a server is no request."""
     hit = next(
@@ -202,7 +252,9 @@ def content_is_invalid(case: Case) -> Found | None:
     if hit is None:
         return None
     refused = case.log.count(BAD_REQUEST)
-    if not refused and not re.search(r"Error code: 4|BadRequest|Unsupported Media|\[\w+\]|'body'|HTTP", hit.line.text):
+    if not refused and not re.search(
+        r"Error code: 4|BadRequest|Unsupported Media|\[\w+\]|'body'|HTTP|tool choice|does not support", hit.line.text
+    ):
         return None
     text = hit.line.text
     media = re.search(r"Media Type|application/json|media_type", text)
@@ -218,7 +270,10 @@ def content_is_invalid(case: Case) -> Found | None:
     )
     as_text = "unable to parse string" in text or "valid integer" in should or "valid number" in should
     base = served_at(case)
-    if media:
+    known = next((row for row in _REFUSALS if re.search(row.pattern, text)), None)
+    if known is not None:
+        cause, fixes = known.cause, [known.fix]
+    elif media:
         cause = Words(
             "The request was sent without `Content-Type: application/json`, so its body was not read as JSON.",
             "请求没有带 `Content-Type: application/json`，正文未被当作 JSON 读取。",
@@ -279,7 +334,8 @@ def content_is_invalid(case: Case) -> Found | None:
         evidence=quoted(hit, case.log.first(BAD_REQUEST)),
         fixes=fixes,
         verify=Words("the corrected request answers 200 in one curl", "更正后的请求用一次 curl 返回 200"),
-        confidence=0.92 if media or field or should else 0.8,
+        confidence=0.92 if known or media or field or should else 0.8,
+        weight=_weight(hit, refused),
     )
 
 

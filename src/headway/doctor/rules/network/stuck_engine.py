@@ -89,17 +89,19 @@ def engine_does_not_move(case: Case) -> Found | None:
             Fix(
                 Words(
                     "judge life by progress: a probe that asks for one token with a time limit",
-                    "以进展判断存活：用带时限的单 token 请求做探针",
+                    "以进展判断存活：用带时限、只要求一个 token 的请求做探针",
                 ),
                 _probe(case),
             ),
         ],
         verify=Words(
             f"a 1-token completion returns within seconds: `{_probe(case)}` exits with 0",
-            f"单 token 补全在数秒内返回：`{_probe(case)}` 退出码为 0",
+            f"1 token 补全在数秒内返回：`{_probe(case)}` 退出码为 0",
         ),
         confidence=0.6 if known else 0.92 if still and len(still) >= _INTERVALS else 0.8,
-        title=Words("The engine is stuck or dead, health says 200", "引擎卡住或已死，健康检查却返回 200"),
+        title=Words("The engine is stuck or dead, health says 200", "引擎卡住或已死，健康检查却返回 200")
+        if answered
+        else Words("The engine is stuck or dead", "引擎卡住或已死"),
         at=at,
         explains=("N7", "N8", "N9"),
     )

@@ -188,7 +188,8 @@ def address_does_not_exist(case: Case) -> Found | None:
 V6_REFUSED: Final = sight(
     "ECONNREFUSED ::1",
     "[::1]",
-    pattern=r"ECONNREFUSED ::1:(?P<port>\d+)|(?:connect to|Failed to connect to|dial tcp) \[?::1\]?(?::| port )(?P<port2>\d+).*(?:refused|Couldn't connect)",
+    "Failed to connect to ::1",
+    pattern=r"ECONNREFUSED ::1:(?P<port>\d+)|(?:Failed to connect to|dial tcp) \[?::1\]?(?::| port )(?P<port2>\d+).*(?:refused|Couldn't connect)",
 )
 
 

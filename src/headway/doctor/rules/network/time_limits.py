@@ -71,7 +71,7 @@ def caller_gives_up(case: Case) -> Found | None:
         for hit in case.log.hits(CALLER)
         if not _HTTP_PROXY.search(hit.line.text)
         and not re.search(
-            r"resolve/|huggingface|hub|connect timeout|ConnectTimeout|connect\.|NCCL|store|Ray", hit.line.text
+            r"resolve/|huggingface|hub|connect timeout|ConnectTimeout|connect\.|NCCL|store|Ray|probe failed", hit.line.text
         )
     ]
     aborted = case.log.hits(ABORTED)
@@ -209,13 +209,16 @@ PROXY: Final = sight(
     '" 504',
     "upstream request timeout",
     "error code 524",
+    "Error code: 504",
+    "Error code: 524",
     "Error 524",
-    " 524",
+    '" 524',
+    "cloudflare",
     "upstream_response_timeout",
     "response_timeout",
     "Gateway Time-out",
     "Gateway Timeout",
-    pattern=r"upstream timed out.*while reading|504 Gateway|\"(?: HTTP/[\d.]+\")? 504\b|upstream request timeout|[Ee]rror (?:code )?524|\b524\b|(?:upstream_)?response_timeout|Gateway Time-?out",
+    pattern=r"upstream timed out.*while reading|504 Gateway|\"(?: HTTP/[\d.]+\")? 5[02]4\b|upstream request timeout|[Ee]rror (?:code:? )?524|Error code: 504|cloudflare.*\b524\b|(?:upstream_)?response_timeout|Gateway Time-?out",
 )
 _TIME: Final = re.compile(
     r"(?:request_time|upstream_response_time|rt|duration|urt|response_time)[=: \"]+(?P<s>\d+(?:\.\d+)?)(?P<unit>ms)?|timed out after (?P<after>\d+(?:\.\d+)?)|(?<![\d.])(?P<bare>\d{1,4}\.\d{3})(?![\d.])"
@@ -259,8 +262,10 @@ def proxy_gives_up(case: Case) -> Found | None:
         "envoy": f"timeout: {wanted}s",
         "haproxy": f"timeout server {wanted}s",
         "balancer": f"aws elbv2 modify-load-balancer-attributes --attributes Key=idle_timeout.timeout_seconds,Value={wanted}",
+        "traefik": f"--serversTransport.forwardingTimeouts.responseHeaderTimeout={wanted}s",
         "cloudflare": None,
     }
+    named, named_zh = ("", "") if kind == "proxy" else (f" ({kind})", f"（{kind}）")
     fixes = [
         Fix(
             Words(
@@ -269,22 +274,22 @@ def proxy_gives_up(case: Case) -> Found | None:
                 f"把代理在该 location 的读超时提高到 {wanted} s"
                 + ("（足够 4096 个 token）" if longest and longest >= wanted else ""),
             ),
-            setting_of[kind],
+            setting_of.get(kind, setting_of["nginx"]),
         ),
         Fix(
             Words(
-                "or stream the answers through it without buffering, with keep-alive comments: then only the gap between two events counts",
-                "或以无缓冲的流式方式经过代理并发送 keep-alive 注释：此时只计算两个事件之间的间隔",
+                "stream the answers through it without buffering, with keep-alive comments: then only the gap between two events counts",
+                "以无缓冲的流式方式经过代理并发送 keep-alive 注释：此时只计算两个事件之间的间隔",
             ),
-            "proxy_buffering off;" if kind in ("nginx", "ingress") else "stream=True",
+            "proxy_buffering off;" if kind in ("nginx", "ingress", "proxy") else "stream=True",
         ),
     ]
-    if kind == "cloudflare":
-        fixes.reverse()
+    if kind == "cloudflare":  # its limit can hardly be moved
+        fixes = fixes[1:]
     return Found(
         cause=Words(
-            f"The proxy ({kind}) closes the request{after.en} and answers with a time-out ({len(hits)} times), while the engine is healthy and still writes.{fits.en} A longer limit in the client changes nothing.",
-            f"代理（{kind}）{after.zh}关闭请求并返回超时（{len(hits)} 次），而引擎正常、仍在生成。{fits.zh}延长客户端时限没有作用。",
+            f"The proxy{named} closes the request{after.en} and answers with a time-out ({len(hits)} such {'lines' if len(hits) > 1 else 'line'}), while the engine is healthy and still writes.{fits.en} A longer limit in the client changes nothing.",
+            f"代理{named_zh}{after.zh}关闭请求并返回超时（{len(hits)} 行），而引擎正常、仍在生成。{fits.zh}延长客户端时限没有作用。",
         ),
         evidence=quoted(hits[0], hits[-1], setting, case.log.first(ABORTED)),
         fixes=fixes,
@@ -312,11 +317,12 @@ def _kind(text: str) -> str:
         ("cloudflare", ("cloudflare", "524")),
         ("envoy", ("envoy", "istio", "upstream request timeout", "response_timeout")),
         ("haproxy", ("haproxy",)),
+        ("traefik", ("traefik",)),
         ("balancer", ("elb", "alb", "awselb")),
     ):
         if any(sign in small for sign in signs):
             return kind
-    return "nginx"
+    return "nginx" if "nginx" in small or "upstream timed out" in small else "proxy"
 
 
 def _configured(case: Case) -> float | None:

@@ -29,8 +29,8 @@ TOO_BIG: Final = sight(
     "h11_max_incomplete_event_size",
     "[head_too_large]",
     "Headers and body over",
-    pattern=r"(?P<h11>Receive buffer too long|h11_max_incomplete)|(?P<proxy_response>upstream sent too big header)|(?P<body>too large body(?:: (?P<bytes>\d+) bytes)?|Entity Too Large|Payload Too Large)|(?P<client>Chunk too big|Chunk exceed|LineTooLong)"
-    r"|(?P<head>header too large|Header Or Cookie Too Large|Header Fields Too Large|too large header|\[head_too_large\])",
+    pattern=r"(?P<h11>Receive buffer too long|h11_max_incomplete)|(?P<proxy_response>upstream sent too big header)|(?P<body>too large body(?:: (?P<bytes>\d+) bytes)?|Entity Too Large|Payload Too Large)|(?P<client>Chunk too big|Chunk exceed)"
+    r"|(?P<head>LineTooLong|header too large|Header Or Cookie Too Large|Header Fields Too Large|too large header|\[head_too_large\])",
 )
 
 

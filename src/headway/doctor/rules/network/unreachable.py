@@ -10,8 +10,8 @@ from typing import Final
 from headway.doctor.case import Case
 from headway.doctor.facts.requests import RequestRow
 from headway.doctor.finding import Fix, Found
-from headway.doctor.rules.network.no_connection import NO_ANSWER, NO_NAME, of_callers, target_of
-from headway.doctor.rules.network.server_address import port_of, ready_line
+from headway.doctor.rules.network.no_connection import NO_ANSWER, NO_NAME, configured_target, of_callers, target_of
+from headway.doctor.rules.network.server_address import port_of
 from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
@@ -22,11 +22,10 @@ _SLOW_CONNECT: Final = 0.15  # seconds; across an ocean a connection takes about
 def name_or_distance(case: Case) -> Found | None:
     """A name that is not resolved; else connecting takes a good part of the time to the first token."""
     hits = [hit for hit in of_callers(case, NO_NAME) if hit.line.level != "WARNING" or hit.match.lastindex]
-    ready = ready_line(case)
-    if hits and not (ready is not None and ready.line.number > hits[-1].line.number and len(hits) < 3):
+    if hits:
         last = hits[-1]
         name = next((value for value in last.match.groups() if value), "")
-        if not name and (target := target_of(last.line.text) or _configured(case)):
+        if not name and (target := target_of(last.line.text) or configured_target(case)):
             name = target[0]
         names = _known_names(case)
         near = next(iter(get_close_matches(name, names, 1, 0.6)), "") if name else ""
@@ -76,14 +75,6 @@ def name_or_distance(case: Case) -> Found | None:
             explains=("N1",),
         )
     return _far(case)
-
-
-def _configured(case: Case) -> tuple[str, int] | None:
-    """The server's address in the caller's environment."""
-    for variable, value in case.context.members("env").items():
-        if variable.endswith(("BASE_URL", "API_BASE", "_ENDPOINT")) and (target := target_of(str(value))):
-            return target
-    return None
 
 
 def _known_names(case: Case) -> list[str]:
@@ -213,7 +204,7 @@ def packets_are_dropped(case: Case) -> Found | None:
     )
 
 
-_PROBE: Final = re.compile(r"(?i)(?:nc|telnet|curl|tcp|connect)\b.*(?:timed out|time-?out|filtered|no route)")
+_PROBE: Final = re.compile(r"(?i)(?:\bnc\b|telnet|\btcp\b|connect(?:ion)? to).*(?:timed out|time-?out|filtered|no route)|curl.*(?:connection timed out|no route)")
 
 
 def _probed(case: Case) -> Found | None:

@@ -11,6 +11,7 @@ from headway.doctor.finding import Fix, Found
 from headway.doctor.rules.network.no_connection import (
     INSIDE_OK,
     PUBLISHED,
+    configured_target,
     target_of,
 )
 from headway.doctor.rules.network.server_address import bound, port_of, ready_line
@@ -137,3 +138,51 @@ def other_port(case: Case, first: Hit, last: Hit) -> Found | None:
         confidence=0.9,
         title=Words("The caller dials another port", "调用方连接了错误的端口"),
     )
+
+
+def own_localhost(case: Case, first: Hit, last: Hit) -> Found | None:
+    """The caller's localhost is its own container, and the server that is ready runs in another one."""
+    ready = ready_line(case)
+    target = target_of(last.line.text) or target_of(first.line.text) or configured_target(case)
+    if target is None or target[0] not in LOOPBACK or ready is None or ready.line.number > last.line.number:
+        return None
+    apart = case.context.get("host.in_container") is True or re.search(r"compose|docker|kubectl", case.launch.command)
+    if not apart or target[1] != port_of(case):
+        return None
+    host, port = target
+    service = compose_service(case)
+    return Found(
+        cause=Words(
+            f"The caller dials {host}:{port}, and inside a container that is the container itself, not the server: the server is ready on port {port} of another one.",
+            f"调用方连接 {host}:{port}，而在容器内这指容器自身而不是服务器：服务器已在另一个容器的端口 {port} 就绪。",
+        ),
+        evidence=quoted(last, ready)
+        + [
+            case.context.quote(f"env.{variable}")
+            for variable, value in case.context.members("env").items()
+            if f"{host}:{port}" in str(value)
+        ][:1],
+        fixes=[
+            Fix(
+                Words("call the server by its service name on the common network", "在共同网络上用服务名调用服务器"),
+                f"base_url=http://{service}:{port}/v1",
+            ),
+            Fix(
+                Words("or by the host's address, if the port is published", "若端口已映射，则用宿主机地址"),
+                f"base_url=http://host.docker.internal:{port}/v1",
+            ),
+        ],
+        verify=Words(
+            f"`curl -s -o /dev/null -w '%{{http_code}}' http://{service}:{port}/health` prints 200 inside the caller's container",
+            f"在调用方容器内 `curl -s -o /dev/null -w '%{{http_code}}' http://{service}:{port}/health` 输出 200",
+        ),
+        confidence=0.88,
+        title=Words("localhost is the caller's own container", "localhost 指调用方自己的容器"),
+    )
+
+
+def compose_service(case: Case) -> str:
+    """The compose service of the server, from its container's name (`vllm-1`)."""
+    hit = case.startup.hit
+    found = re.fullmatch(r"([a-z][\w\-]*?)[-_]\d+", hit.line.process) if hit else None
+    return found[1] if found else "vllm"

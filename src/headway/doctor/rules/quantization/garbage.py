@@ -22,7 +22,11 @@ NOT_A_NUMBER: Final = sight(
 )  # fmt: skip
 ONE_TOKEN: Final = sight("output_token_ids", "token_ids", pattern=r"token_ids['\"]?[:=] ?\[(?P<token>\d+)(?:, ?(?P=token)){7,}")
 ONE_SIGN: Final = sight("!!!!!!!!", "<pad><pad>", "<unk><unk>", "<pad> <pad>", pattern=r"!{8,}|(?:<pad> ?){4,}|(?:<unk> ?){4,}")
-CAST: Final = sight("Casting torch.bfloat16 to torch.float16", "Casting torch.float32 to torch.float16", pattern=r"Casting torch\.(?P<from>bfloat16|float32) to torch\.float16")
+CAST: Final = sight(
+    "Casting torch.bfloat16 to torch.float16",
+    "Casting torch.float32 to torch.float16",
+    pattern=r"Casting torch\.(?P<from>bfloat16|float32) to torch\.float16",
+)
 _SIGNS: Final = re.compile(r"!{8,}|(?:<pad> ?){4,}|(?:<unk> ?){4,}|\[(\d+)(?:, ?\1){7,}")
 _BF16_FROM: Final = 80
 
@@ -44,7 +48,9 @@ def signs_of(case: Case) -> Signs | None:
     for hit in case.log.hits(ONE_TOKEN):
         token = hit["token"]
     for index, row in enumerate(case.context.items("requests")):
-        text = " ".join(str(row.get(key, "")) for key in ("output", "answer", "text", "completion", "output_token_ids")) if isinstance(row, dict) else ""
+        text = (
+            " ".join(str(row.get(key, "")) for key in ("output", "answer", "text", "completion", "output_token_ids")) if isinstance(row, dict) else ""
+        )
         if found := _SIGNS.search(text):
             quotes.append(case.context.quote(f"requests.{index}", f"{found[0][:40]}"))
             token = token or (found[1] or "")
@@ -71,7 +77,9 @@ def one_token_only(case: Case) -> Found | None:
         why = f" The dtype {dtype.value if dtype else 'in use'} does not overflow like float16, so the numbers of the checkpoint are read wrongly: zero-point convention, scales, or a damaged conversion."
         why_zh = f"dtype {dtype.value if dtype else ''} 不会像 float16 那样溢出，因此是检查点的数值读错：零点约定、scale，或转换损坏。"
     return Found(
-        cause=Words(f"{what}{why} Sampling settings cannot help: the distribution itself is broken.", f"{what_zh}{why_zh}采样参数无济于事：分布本身已坏。"),
+        cause=Words(
+            f"{what}{why} Sampling settings cannot help: the distribution itself is broken.", f"{what_zh}{why_zh}采样参数无济于事：分布本身已坏。"
+        ),
         evidence=(*signs.quotes, *_dtype_quotes(case, dtype, cast)),
         fixes=_remedies(case, in_half),
         verify=Words(
@@ -89,7 +97,10 @@ def _what(signs: Signs) -> tuple[str, str]:
         extra_zh = f"，回答只有 token {signs.token} 不断重复" if signs.token else ""
         return f"The logits hold NaN or inf{extra}.", f"logits 中出现 NaN 或 inf{extra_zh}。"
     name = f"token {signs.token}" if signs.token else "one token"
-    return f"The answers consist of {name} again and again, the mark of NaN or inf in the logits.", f"回答只有 {name if signs.token else '同一个 token'} 不断重复，这是 logits 含 NaN 或 inf 的标志。"
+    return (
+        f"The answers consist of {name} again and again, the mark of NaN or inf in the logits.",
+        f"回答只有 {name if signs.token else '同一个 token'} 不断重复，这是 logits 含 NaN 或 inf 的标志。",
+    )
 
 
 def _dtype_quotes(case: Case, dtype: Fact[str] | None, cast: Hit | None) -> list[Quote]:
@@ -107,7 +118,15 @@ def _remedies(case: Case, in_half: bool) -> list[Fix]:
     if in_half and not old:
         fixes.append(Fix(Words("compute in bfloat16, which has the range of float32", "用 bfloat16 计算，其范围与 float32 相同"), "--dtype bfloat16"))
     if in_half or not case.model.claimed:
-        fixes.append(Fix(Words("or in float32 (twice the memory)" if fixes else "compute in float32 (this card has no bfloat16; twice the memory)", "或用 float32（内存翻倍）" if fixes else "用 float32 计算（内存翻倍）"), "--dtype float32"))
+        fixes.append(
+            Fix(
+                Words(
+                    "or in float32 (twice the memory)" if fixes else "compute in float32 (this card has no bfloat16; twice the memory)",
+                    "或用 float32（内存翻倍）" if fixes else "用 float32 计算（内存翻倍）",
+                ),
+                "--dtype float32",
+            )
+        )
     if case.model.claimed or case.model.named or not in_half:
         fixes.append(
             Fix(
@@ -125,8 +144,14 @@ RULES: Final = (
         id="Q6",
         title=Words("Garbage answers: NaN or inf in the logits", "回答是乱码：logits 含 NaN 或 inf"),
         symptoms=Words("`!!!!`, `<pad>`, one token only; NaN or inf in the logits", "`!!!!`、`<pad>`、只有一个 token；logits 含 NaN 或 inf"),
-        why=Words("overflow of a bf16 model in fp16 (token 0 wins), a wrong zero-point convention, a head of another size, the template", "bf16 模型在 fp16 下溢出（token 0 胜出）、零点约定错误、输出头大小不符、模板"),
-        needs=Words("NaN in the logits, dtype cast lines, runs of token 0, perplexity against a reference", "logits 中的 NaN、dtype 转换行、连续的 token 0、与参考的困惑度对比"),
+        why=Words(
+            "overflow of a bf16 model in fp16 (token 0 wins), a wrong zero-point convention, a head of another size, the template",
+            "bf16 模型在 fp16 下溢出（token 0 胜出）、零点约定错误、输出头大小不符、模板",
+        ),
+        needs=Words(
+            "NaN in the logits, dtype cast lines, runs of token 0, perplexity against a reference",
+            "logits 中的 NaN、dtype 转换行、连续的 token 0、与参考的困惑度对比",
+        ),
         remedy=Words("bfloat16 or float32, a correct checkpoint; no sampling setting helps", "bfloat16 或 float32、正确的检查点；采样参数无用"),
         check=Words("logits finite, a probe prompt", "logits 有限、测试提示正常"),
         judge=one_token_only,

@@ -18,7 +18,10 @@ TOO_OLD: Final = sight(
     r"|(?P<maths>torch\._scaled_mm is only supported on CUDA devices)",
 )  # fmt: skip
 CAPABILITIES: Final = sight("apability: ", pattern=r"Min(?:imum)? capability: (?P<least>\d+)|Current capability: (?P<now>\d+)")
-DTYPE: Final = sight("is not supported for quantization method", pattern=r"torch\.(?P<dtype>\w+) is not supported for quantization method (?P<method>[\w+-]+(?:\.\w[\w+-]*)*)(?:\. Supported dtypes: \[(?P<dtypes>[^\]]*)\])?")
+DTYPE: Final = sight(
+    "is not supported for quantization method",
+    pattern=r"torch\.(?P<dtype>\w+) is not supported for quantization method (?P<method>[\w+-]+(?:\.\w[\w+-]*)*)(?:\. Supported dtypes: \[(?P<dtypes>[^\]]*)\])?",
+)
 GROUP: Final = sight(
     "group_size", "group size",
     pattern=r"(?P<kernel>\w*(?:[Mm]arlin|[Mm]achete|AllSpark|[Ee]xllama|ExLlama|GPTQ|AWQ|[Kk]ernel|CUTLASS)\w*) (?:does not support|doesn't support) group[_ ]size\w* ?[=:]? ?(?P<size>-?\d+)"
@@ -53,7 +56,13 @@ def card_too_old(case: Case) -> Found | None:
     gpu = case.device.gpu(0) or (case.device.gpus[0] if case.device.gpus else None)
     listed = case.log.hits(CAPABILITIES)
     least = int(hit["least"]) if hit["least"] else _NATIVE_FP8 if hit["maths"] else next((int(one["least"]) for one in listed if one["least"]), None)
-    now = int(hit["now"]) if hit["now"] else (gpu.capability if gpu else None) or next((int(one["now"]) for one in listed if one["now"]), None) or capability(case.context.text("host.gpus.0.capability"))
+    now = (
+        int(hit["now"])
+        if hit["now"]
+        else (gpu.capability if gpu else None)
+        or next((int(one["now"]) for one in listed if one["now"]), None)
+        or capability(case.context.text("host.gpus.0.capability"))
+    )
     method = hit["method"] or case.launch.value("quantization").replace("None", "") or case.model.claimed or case.model.named or "this scheme"
     name = gpu.name if gpu and gpu.name else "the card"
     have = f"{name} has {dotted(now)} ({now})" if now else f"{name} has less"
@@ -67,7 +76,10 @@ def card_too_old(case: Case) -> Found | None:
         ),
         evidence=[hit.quote(), *([case.context.quote(f"{gpu.path}.capability")] if gpu and gpu.capability else [])],
         fixes=_formats_for(case, method, now, least),
-        verify=Words("start again: the init line shows the new quantization= and a probe prompt is answered sanely", "重新启动：初始化行显示新的 quantization=，测试提示的回答正常"),
+        verify=Words(
+            "start again: the init line shows the new quantization= and a probe prompt is answered sanely",
+            "重新启动：初始化行显示新的 quantization=，测试提示的回答正常",
+        ),
         confidence=STATED,
     )
 
@@ -77,13 +89,27 @@ def _formats_for(case: Case, method: str, now: int | None, least: int | None) ->
     names = [name for key, (from_, name) in _LEAST.items() if from_ <= (now if now is not None else 70) and not key.startswith(own)]
     shown = ", ".join(names) or "GGUF (llama.cpp)"
     at = f" {dotted(now)}" if now else ""
-    fixes = [Fix(Words(f"take this model in another format that runs from capability{at} down: {shown}", f"换用计算能力{at} 可运行的其他格式：{shown}"))]
+    fixes = [
+        Fix(Words(f"take this model in another format that runs from capability{at} down: {shown}", f"换用计算能力{at} 可运行的其他格式：{shown}"))
+    ]
     half, gpu = case.model.gib(16), case.device.gpu(0)
     if half is None or gpu is None or gpu.memory is None or half + 2 < gpu.memory * max(1, len(case.device.gpus)):
         size = f" (about {half:.1f} GiB of weights)" if half else ""
         dtype = "--dtype half" if now is not None and now < 80 else None
-        fixes.append(Fix(Words(f"or the unquantized model in half precision{size}", f"或使用未量化的半精度模型{f'（权重约 {half:.1f} GiB）' if half else ''}"), dtype))
-    fixes.append(Fix(Words(f"or another card: capability {dotted(least)} or newer" if least else "or a newer GPU", f"或换一张计算能力 {dotted(least)} 或更高的 GPU" if least else "或换更新的 GPU")))
+        fixes.append(
+            Fix(
+                Words(f"or the unquantized model in half precision{size}", f"或使用未量化的半精度模型{f'（权重约 {half:.1f} GiB）' if half else ''}"),
+                dtype,
+            )
+        )
+    fixes.append(
+        Fix(
+            Words(
+                f"or another card: capability {dotted(least)} or newer" if least else "or a newer GPU",
+                f"或换一张计算能力 {dotted(least)} 或更高的 GPU" if least else "或换更新的 GPU",
+            )
+        )
+    )
     return fixes
 
 
@@ -94,7 +120,11 @@ def dtype_not_for_method(case: Case) -> Found | None:
     supported = re.findall(r"torch\.(\w+)", hit["dtypes"]) or ["float16"]
     best = "float16" if "float16" in supported else supported[0]
     version = case.launch.version
-    old = f"; {version} is an old version, newer ones have kernels for more dtypes" if version.startswith("0.") and version.split(".")[1:2] and version.split(".")[1].isdigit() and int(version.split(".")[1]) < 8 else ""
+    old = (
+        f"; {version} is an old version, newer ones have kernels for more dtypes"
+        if version.startswith("0.") and version.split(".")[1:2] and version.split(".")[1].isdigit() and int(version.split(".")[1]) < 8
+        else ""
+    )
     return Found(
         cause=Words(
             f"The kernels of {hit['method']} in this version{f' ({version})' if version else ''} compute in {', '.join(supported)} only, and the model's dtype is {hit['dtype']}{old}. The weights themselves are 4 or 8 bit; only the activations change.",
@@ -103,9 +133,18 @@ def dtype_not_for_method(case: Case) -> Found | None:
         evidence=[hit.quote()],
         fixes=[
             Fix(Words(f"compute in {best}", f"用 {best} 计算"), f"--dtype {_HALF.get(best, best)}"),
-            Fix(Words(f"or upgrade the engine: newer versions run {hit['method']} in {hit['dtype']} too", f"或升级引擎（upgrade）：新版本的 {hit['method']} 也支持 {hit['dtype']}"), "pip install -U vllm" if case.launch.program == "vllm" else None),
+            Fix(
+                Words(
+                    f"or upgrade the engine: newer versions run {hit['method']} in {hit['dtype']} too",
+                    f"或升级引擎（upgrade）：新版本的 {hit['method']} 也支持 {hit['dtype']}",
+                ),
+                "pip install -U vllm" if case.launch.program == "vllm" else None,
+            ),
         ],
-        verify=Words(f"start again: the init line shows dtype=torch.{best}, and a probe prompt is answered sanely (no `!!!!`)", f"重新启动：初始化行显示 dtype=torch.{best}，测试提示回答正常（没有 `!!!!`）"),
+        verify=Words(
+            f"start again: the init line shows dtype=torch.{best}, and a probe prompt is answered sanely (no `!!!!`)",
+            f"重新启动：初始化行显示 dtype=torch.{best}，测试提示回答正常（没有 `!!!!`）",
+        ),
         confidence=STATED,
     )
 
@@ -127,8 +166,18 @@ def group_without_kernel(case: Case) -> Found | None:
         ),
         evidence=[hit.quote()],
         fixes=[
-            Fix(Words(f"take, or make, a checkpoint with a group size of {'128' if '128' in known or not known else known[0]}", f"使用或制作组大小为 {'128' if '128' in known or not known else known[0]} 的检查点")),
-            Fix(Words("or another format of this model (compressed-tensors W4A16, FP8, GGUF)", "或该模型的其他格式（compressed-tensors W4A16、FP8、GGUF）")),
+            Fix(
+                Words(
+                    f"take, or make, a checkpoint with a group size of {'128' if '128' in known or not known else known[0]}",
+                    f"使用或制作组大小为 {'128' if '128' in known or not known else known[0]} 的检查点",
+                )
+            ),
+            Fix(
+                Words(
+                    "or another format of this model (compressed-tensors W4A16, FP8, GGUF)",
+                    "或该模型的其他格式（compressed-tensors W4A16、FP8、GGUF）",
+                )
+            ),
         ],
         verify=Words("the load line appears, and a probe prompt is answered sanely", "出现加载行，测试提示的回答正常"),
         confidence=0.9,
@@ -141,28 +190,47 @@ def no_kernel_here(case: Case) -> Found | None:
         return None
     method = hit["method"] or hit["ours"] or case.launch.value("quantization").replace("None", "") or case.model.claimed or hit["layer"] or hit["op"]
     platform = (hit["platform"] or hit["bare"] or case.device.kind or "this platform").lower()
-    what = f"the build has no operation {hit['op']}" if hit["op"] else f"no kernel can do the {hit['layer']} layers" if hit["layer"] else f"{method} has no kernel"
+    what = (
+        f"the build has no operation {hit['op']}"
+        if hit["op"]
+        else f"no kernel can do the {hit['layer']} layers"
+        if hit["layer"]
+        else f"{method} has no kernel"
+    )
     what_zh = f"该构建没有算子 {hit['op']}" if hit["op"] else f"没有内核能实现 {hit['layer']} 线性层" if hit["layer"] else f"{method} 没有内核"
     ours = bool(hit["ours"])
     fixes = [
         Fix(
             Words("serve the unquantised safetensors of this model, or a GGUF file of it", "使用该模型未量化的 safetensors，或它的 GGUF 文件")
             if ours
-            else Words(f"take this model in another format that runs on {platform}: {_formats_on(platform)}", f"换用能在 {platform} 上运行的其他格式：{_formats_on(platform)}")
+            else Words(
+                f"take this model in another format that runs on {platform}: {_formats_on(platform)}",
+                f"换用能在 {platform} 上运行的其他格式：{_formats_on(platform)}",
+            )
         )
     ]
     if platform == "cpu" and not ours:
         fixes.append(Fix(Words("on a CPU also a GGUF file with Headway or llama.cpp", "在 CPU 上也可用 Headway 或 llama.cpp 运行 GGUF 文件")))
     if hit["op"]:
-        fixes.append(Fix(Words("if the format should run here, reinstall the engine's wheel that was built for this platform", "若该格式本应可用，请重装为此平台构建的引擎包")))
+        fixes.append(
+            Fix(
+                Words(
+                    "if the format should run here, reinstall the engine's wheel that was built for this platform",
+                    "若该格式本应可用，请重装为此平台构建的引擎包",
+                )
+            )
+        )
     return Found(
         cause=Words(
-            f"{what[0].upper() + what[1:]} on {platform}{' in this version of Headway' if ours else ''}: the checkpoint is whole, and the platform is the limit. Memory settings do not matter here.",
+            f"On {platform} {what}{' in this version of Headway' if ours else ''}: the checkpoint is whole, and the platform is the limit. Memory settings do not matter here.",
             f"在 {platform} 上{what_zh}{'（当前 Headway 版本）' if ours else ''}：检查点是完整的，限制在平台。与显存设置无关。",
         ),
         evidence=[hit.quote()],
         fixes=fixes,
-        verify=Words("the load line appears (`Model loading took`), and a probe prompt is answered sanely", "出现加载行（`Model loading took`），测试提示的回答正常"),
+        verify=Words(
+            "the load line appears (`Model loading took`), and a probe prompt is answered sanely",
+            "出现加载行（`Model loading took`），测试提示的回答正常",
+        ),
         # on CUDA a missing operation is rather a build that does not match
         confidence=STATED if hit["platform"] or ours else 0.7 if hit["op"] and platform == "cuda" else 0.85,
         explains=("L10",) if hit["op"] and platform != "cuda" else (),
@@ -180,10 +248,15 @@ RULES: Final = (
     Rule(
         id="Q3",
         title=Words("The card is too old for the format", "显卡太旧，不支持该量化格式"),
-        symptoms=Words("`The quantization method X is not supported for the current GPU. Minimum capability: a. Current capability: b`", "`The quantization method X is not supported for the current GPU. Minimum capability: a. Current capability: b`"),
+        symptoms=Words(
+            "`The quantization method X is not supported for the current GPU. Minimum capability: a. Current capability: b`",
+            "`The quantization method X is not supported for the current GPU. Minimum capability: a. Current capability: b`",
+        ),
         why=Words("the kernels use instructions that the chip does not have", "内核使用了芯片没有的指令"),
         needs=Words("capability of the card", "显卡的计算能力"),
-        remedy=Words("a format whose minimum is at most b, unquantised half precision, or another card", "最低要求不超过 b 的格式、未量化半精度，或换卡"),
+        remedy=Words(
+            "a format whose minimum is at most b, unquantised half precision, or another card", "最低要求不超过 b 的格式、未量化半精度，或换卡"
+        ),
         check=Words("the start passes and a probe prompt is sane", "启动通过，测试提示回答正常"),
         judge=card_too_old,
         sees=(TOO_OLD, CAPABILITIES),
@@ -203,7 +276,10 @@ RULES: Final = (
     Rule(
         id="Q15",
         title=Words("No kernel for this group size", "没有该组大小的内核"),
-        symptoms=Words("`Marlin does not support group_size = 32`, `unsupported group size`", "`Marlin does not support group_size = 32`、`unsupported group size`"),
+        symptoms=Words(
+            "`Marlin does not support group_size = 32`, `unsupported group size`",
+            "`Marlin does not support group_size = 32`、`unsupported group size`",
+        ),
         why=Words("kernels exist for few group sizes", "内核只覆盖少数组大小"),
         needs=Words("group_size of the configuration", "配置中的 group_size"),
         remedy=Words("a checkpoint with a group size of 128, or another format", "组大小 128 的检查点，或其他格式"),
@@ -215,7 +291,10 @@ RULES: Final = (
     Rule(
         id="Q20",
         title=Words("No kernel for this format on this platform", "该平台没有此格式的内核"),
-        symptoms=Words("`X quantization is currently not supported in rocm`, `Failed to find a kernel that can implement the X linear layer`, an operation missing in `_C`", "`X quantization is currently not supported in rocm`、`Failed to find a kernel that can implement the X linear layer`、`_C` 中缺少算子"),
+        symptoms=Words(
+            "`X quantization is currently not supported in rocm`, `Failed to find a kernel that can implement the X linear layer`, an operation missing in `_C`",
+            "`X quantization is currently not supported in rocm`、`Failed to find a kernel that can implement the X linear layer`、`_C` 中缺少算子",
+        ),
         why=Words("kernels are written per platform", "内核按平台编写"),
         needs=Words("platform, method", "平台、方法"),
         remedy=Words("another format", "其他格式"),

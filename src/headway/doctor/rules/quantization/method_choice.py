@@ -29,7 +29,10 @@ _LEFT: Final[dict[str, tuple[str, str]]] = {
     "gguf": ("GGUF moved out of the engine to a plugin", "GGUF 已从引擎移到插件"),
     "bitsandbytes": ("bitsandbytes moved out of the engine to a plugin", "bitsandbytes 已从引擎移到插件"),
     "squeezellm": ("SqueezeLLM was removed from the engine", "SqueezeLLM 已从引擎移除"),
-    "marlin": ("the old Marlin format was removed; GPTQ checkpoints use those kernels by themselves", "旧 Marlin 格式已移除；GPTQ 检查点会自动使用这些内核"),
+    "marlin": (
+        "the old Marlin format was removed; GPTQ checkpoints use those kernels by themselves",
+        "旧 Marlin 格式已移除；GPTQ 检查点会自动使用这些内核",
+    ),
     "aqlm": ("AQLM was removed from the engine", "AQLM 已从引擎移除"),
     "deepspeedfp": ("DeepSpeedFP was removed from the engine", "DeepSpeedFP 已从引擎移除"),
     "qqq": ("QQQ was removed from the engine", "QQQ 已从引擎移除"),
@@ -45,7 +48,9 @@ _LEFT: Final[dict[str, tuple[str, str]]] = {
 
 def without_flag(command: str) -> str | None:
     """The launch command without --quantization; None when it is no command or has none."""
-    if not re.search(r"(?:^|\s)(?:--quantization|-q)(?:[ =]|$)", command) or not re.match(r"\s*(?:\w+=\S+ )*(?:vllm|headway|python\S*|docker|llama\S*|sglang\S*|uv|exec)\b", command):
+    if not re.search(r"(?:^|\s)(?:--quantization|-q)(?:[ =]|$)", command) or not re.match(
+        r"\s*(?:\w+=\S+ )*(?:vllm|headway|python\S*|docker|llama\S*|sglang\S*|uv|exec)\b", command
+    ):
         return None
     return " ".join(re.sub(r"(?:^|(?<=\s))(?:--quantization|-q)(?:=|\s+)\S+\s?", "", command).split())
 
@@ -77,7 +82,10 @@ def flag_against_checkpoint(case: Case) -> Found | None:
             f"The quantisation that was asked for is not that of the checkpoint{both}. The method is read from the checkpoint; a flag can only disagree with it.",
             f"要求的量化方式与检查点不符{both_zh}。方法由检查点读出，参数只会与之冲突。",
         )
-        drop = Words(f"drop the flag --quantization{f': {stored} is read from the checkpoint' if stored else ''}", f"去掉 --quantization 参数{f'：{stored} 会从检查点读出' if stored else ''}")
+        drop = Words(
+            f"drop the flag --quantization{f': {stored} is read from the checkpoint' if stored else ''}",
+            f"去掉 --quantization 参数{f'：{stored} 会从检查点读出' if stored else ''}",
+        )
         stored = stored or "the method of the checkpoint"
     else:
         return None
@@ -85,7 +93,10 @@ def flag_against_checkpoint(case: Case) -> Found | None:
         cause=cause,
         evidence=[hit.quote(), *([case.launch.flags["quantization"].quote] if "quantization" in case.launch.flags else [])],
         fixes=[Fix(drop, without_flag(case.launch.command))],
-        verify=Words(f"start again: the init line shows quantization={stored} or a kernel of it (such as {stored}_marlin)", f"重新启动：初始化行显示 quantization={stored} 或其内核（如 {stored}_marlin）"),
+        verify=Words(
+            f"start again: the init line shows quantization={stored} or a kernel of it (such as {stored}_marlin)",
+            f"重新启动：初始化行显示 quantization={stored} 或其内核（如 {stored}_marlin）",
+        ),
         confidence=STATED if not case.log.sees(FORMAT) else 0.85,
     )
 
@@ -113,10 +124,21 @@ def quantised_twice(case: Case) -> Found | None:
         ),
         evidence=evidence,
         fixes=[
-            Fix(Words(f"drop the flag --quantization: the model is served as {stored}", f"去掉 --quantization 参数：模型按 {stored} 提供服务"), without_flag(case.launch.command)),
-            Fix(Words("or start from the original, unquantized checkpoint of this model if the other format is wanted", "若确实要另一种格式，请从该模型未量化的原始检查点开始")),
+            Fix(
+                Words(f"drop the flag --quantization: the model is served as {stored}", f"去掉 --quantization 参数：模型按 {stored} 提供服务"),
+                without_flag(case.launch.command),
+            ),
+            Fix(
+                Words(
+                    "or start from the original, unquantized checkpoint of this model if the other format is wanted",
+                    "若确实要另一种格式，请从该模型未量化的原始检查点开始",
+                )
+            ),
         ],
-        verify=Words(f"start again: the init line shows quantization={stored} (or its Marlin kernel)", f"重新启动：初始化行显示 quantization={stored}（或其 Marlin 内核）"),
+        verify=Words(
+            f"start again: the init line shows quantization={stored} (or its Marlin kernel)",
+            f"重新启动：初始化行显示 quantization={stored}（或其 Marlin 内核）",
+        ),
         confidence=STATED if hit is not None else 0.8,
     )
 
@@ -154,7 +176,10 @@ def unknown_method(case: Case) -> Found | None:
         cause=cause,
         evidence=[hit.quote()],
         fixes=_other_ways(case, method.lower(), nearest),
-        verify=Words("start again: `Resolved architecture` is followed by the init line with quantization=, and a probe prompt is answered sanely", "重新启动：`Resolved architecture` 之后出现带 quantization= 的初始化行，测试提示的回答正常"),
+        verify=Words(
+            "start again: `Resolved architecture` is followed by the init line with quantization=, and a probe prompt is answered sanely",
+            "重新启动：`Resolved architecture` 之后出现带 quantization= 的初始化行，测试提示的回答正常",
+        ),
         confidence=STATED,
     )
 
@@ -163,25 +188,48 @@ def _other_ways(case: Case, method: str, nearest: list[str]) -> list[Fix]:
     model = case.launch.model
     file = model if model.endswith(".gguf") else ""
     if method == "gguf":
-        named = shlex.quote(file) if file else ""
+        named = shlex.quote(model) if file or "gguf" in model.lower() else ""
+        local = "-m" if file else "-hf"
         return [
             Fix(Words("serve the GGUF file with Headway", "用 Headway 提供该 GGUF 文件"), f"headway serve {named}" if named else None),
-            Fix(Words("or with llama.cpp", "或用 llama.cpp"), f"llama-server -m {named}" if named else None),
-            Fix(Words("or install the engine's GGUF plugin, or take the safetensors checkpoint of the same model", "或安装引擎的 GGUF 插件，或使用同一模型的 safetensors 检查点")),
+            Fix(Words("or with llama.cpp", "或用 llama.cpp"), f"llama-server {local} {named}" if named else None),
+            Fix(
+                Words(
+                    "or install the engine's GGUF plugin, or take the safetensors checkpoint of the same model",
+                    "或安装引擎的 GGUF 插件，或使用同一模型的 safetensors 检查点",
+                )
+            ),
         ]
     if method == "bitsandbytes":
         return [
             Fix(Words("install the engine's bitsandbytes plugin", "安装引擎的 bitsandbytes 插件")),
-            Fix(Words("or take a checkpoint of this model in a format the engine still reads (AWQ, GPTQ or compressed-tensors); the flag --quantization is then left out", "或使用引擎仍支持的格式（AWQ、GPTQ 或 compressed-tensors）的检查点，此时不写 --quantization 参数")),
+            Fix(
+                Words(
+                    "or take a checkpoint of this model in a format the engine still reads (AWQ, GPTQ or compressed-tensors); the flag --quantization is then left out",
+                    "或使用引擎仍支持的格式（AWQ、GPTQ 或 compressed-tensors）的检查点，此时不写 --quantization 参数",
+                )
+            ),
         ]
     if method in _LEFT:
         return [
-            Fix(Words(f"take another format of this model (AWQ, GPTQ or compressed-tensors safetensors); {method} was removed, and the flag --quantization is then left out", f"使用该模型的其他格式（AWQ、GPTQ 或 compressed-tensors 的 safetensors）；{method} 已被移除，此时不写 --quantization 参数")),
+            Fix(
+                Words(
+                    f"take another format of this model (AWQ, GPTQ or compressed-tensors safetensors); {method} was removed, and the flag --quantization is then left out",
+                    f"使用该模型的其他格式（AWQ、GPTQ 或 compressed-tensors 的 safetensors）；{method} 已被移除，此时不写 --quantization 参数",
+                )
+            ),
             Fix(Words("or a GGUF file with Headway or llama.cpp", "或用 Headway、llama.cpp 提供 GGUF 文件")),
         ]
-    fixes = [Fix(Words("drop the flag --quantization: the method is read from the checkpoint", "去掉 --quantization 参数：方法由检查点读出"), without_flag(case.launch.command))]
+    fixes = [
+        Fix(
+            Words("drop the flag --quantization: the method is read from the checkpoint", "去掉 --quantization 参数：方法由检查点读出"),
+            without_flag(case.launch.command),
+        )
+    ]
     if nearest:
-        fixes.append(Fix(Words(f"or spell it {nearest[0]}, if the weights are to be quantised while loading", f"若要在加载时量化，请写成 {nearest[0]}")))
+        fixes.append(
+            Fix(Words(f"or spell it {nearest[0]}, if the weights are to be quantised while loading", f"若要在加载时量化，请写成 {nearest[0]}"))
+        )
     return fixes
 
 
@@ -189,7 +237,10 @@ RULES: Final = (
     Rule(
         id="Q1",
         title=Words("The flag contradicts the checkpoint", "量化参数与检查点矛盾"),
-        symptoms=Words("`Quantization method specified in the model config (X) does not match the quantization method specified in the quantization argument (Y)`; `Quantization format not supported`", "`Quantization method specified in the model config (X) does not match the quantization method specified in the quantization argument (Y)`；`Quantization format not supported`"),
+        symptoms=Words(
+            "`Quantization method specified in the model config (X) does not match the quantization method specified in the quantization argument (Y)`; `Quantization format not supported`",
+            "`Quantization method specified in the model config (X) does not match the quantization method specified in the quantization argument (Y)`；`Quantization format not supported`",
+        ),
         why=Words("the method is read from the checkpoint; a flag can only disagree", "方法由检查点读出；参数只会与之冲突"),
         needs=Words("both names", "两个名称"),
         remedy=Words("drop the flag", "去掉该参数"),
@@ -201,7 +252,10 @@ RULES: Final = (
         id="Q2",
         title=Words("Unknown quantization method", "未知的量化方法"),
         symptoms=Words("`Unknown quantization method`", "`Unknown quantization method`"),
-        why=Words("removed (squeezellm), moved to a plugin (gguf, bitsandbytes), or misspelt", "已移除（squeezellm）、移到插件（gguf、bitsandbytes），或拼写错误"),
+        why=Words(
+            "removed (squeezellm), moved to a plugin (gguf, bitsandbytes), or misspelt",
+            "已移除（squeezellm）、移到插件（gguf、bitsandbytes），或拼写错误",
+        ),
         needs=Words("the name, the version", "名称、版本"),
         remedy=Words("plugin, another format, Headway or llama.cpp for GGUF", "插件、其他格式；GGUF 用 Headway 或 llama.cpp"),
         check=Words("the start passes and a probe prompt is sane", "启动通过，测试提示回答正常"),

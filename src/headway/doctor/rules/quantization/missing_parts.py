@@ -13,7 +13,9 @@ from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
 NO_CONFIG: Final = sight("Cannot find the config file for", pattern=r"Cannot find the config file for (?P<method>[\w+-]+(?:\.\w[\w+-]*)*)")
-TWO_CONFIGS: Final = sight("Found multiple config files for", pattern=r"Found multiple config files for (?P<method>[\w+-]+(?:\.\w[\w+-]*)*): (?P<files>.*)")
+TWO_CONFIGS: Final = sight(
+    "Found multiple config files for", pattern=r"Found multiple config files for (?P<method>[\w+-]+(?:\.\w[\w+-]*)*): (?P<files>.*)"
+)
 _FILES: Final = {"gptq": "quantize_config.json", "awq": "quant_config.json", "squeezellm": "quant_config.json"}
 _PACKAGES: Final = {
     "compressed_tensors": "compressed-tensors", "gptqmodel": "gptqmodel", "auto_gptq": "auto-gptq", "awq": "autoawq", "awq_ext": "autoawq-kernels",
@@ -39,8 +41,12 @@ def missing_configuration(case: Case) -> Found | None:
                 f"有多个文件说明 {two['method']} 的用法（{two['files'][:160]}），内容可能不同，引擎不会替你选。",
             ),
             evidence=[two.quote()],
-            fixes=[Fix(Words("keep the file that belongs to these weights and remove or rename the other", "保留属于这些权重的文件，删除或改名另一个"))],
-            verify=Words("start again: the init line shows quantization= and a probe prompt is sane", "重新启动：初始化行显示 quantization=，测试提示正常"),
+            fixes=[
+                Fix(Words("keep the file that belongs to these weights and remove or rename the other", "保留属于这些权重的文件，删除或改名另一个"))
+            ],
+            verify=Words(
+                "start again: the init line shows quantization= and a probe prompt is sane", "重新启动：初始化行显示 quantization=，测试提示正常"
+            ),
             confidence=STATED,
             title=Words("Two quantization config files", "有两个量化配置文件"),
         )
@@ -60,8 +66,16 @@ def missing_configuration(case: Case) -> Found | None:
             ),
             evidence=evidence,
             fixes=[
-                Fix(Words("drop the flag --quantization and serve the model as it is", "去掉 --quantization 参数，按原样提供模型"), without_flag(case.launch.command)),
-                Fix(Words(f"or name a repository that holds {method.upper()} weights, with its {file} or quantization_config", f"或改用含 {method.upper()} 权重的仓库，带有 {file} 或 quantization_config")),
+                Fix(
+                    Words("drop the flag --quantization and serve the model as it is", "去掉 --quantization 参数，按原样提供模型"),
+                    without_flag(case.launch.command),
+                ),
+                Fix(
+                    Words(
+                        f"or name a repository that holds {method.upper()} weights, with its {file} or quantization_config",
+                        f"或改用含 {method.upper()} 权重的仓库，带有 {file} 或 quantization_config",
+                    )
+                ),
             ],
             verify=Words("start again: `Model loading took` appears and a probe prompt is sane", "重新启动：出现 `Model loading took`，测试提示正常"),
             confidence=0.9,
@@ -78,18 +92,26 @@ def missing_configuration(case: Case) -> Found | None:
         evidence=evidence,
         fixes=[
             Fix(
-                Words(f"copy the missing {file} from the repository that made these weights into the model folder", f"从制作这些权重的仓库把缺少的 {file} 复制到模型目录"),
+                Words(
+                    f"copy the missing {file} from the repository that made these weights into the model folder",
+                    f"从制作这些权重的仓库把缺少的 {file} 复制到模型目录",
+                ),
                 f"hf download {case.model.name} {file}" if re.fullmatch(r"[\w.-]+/[\w.-]+", case.model.name) else None,
             ),
             Fix(
                 Words(
-                    f"or create {file} with the values that were really used" + (f" ({bits} bits by the name; group size and act order as quantised)" if bits else " (bits, group size, act order)"),
-                    f"或按实际使用的值创建 {file}" + (f"（名称显示 {bits} 位；组大小与 act order 按量化时的设置）" if bits else "（bits、group size、act order）"),
+                    f"or create {file} with the values that were really used"
+                    + (f" ({bits} bits by the name; group size and act order as quantised)" if bits else " (bits, group size, act order)"),
+                    f"或按实际使用的值创建 {file}"
+                    + (f"（名称显示 {bits} 位；组大小与 act order 按量化时的设置）" if bits else "（bits、group size、act order）"),
                 ),
                 body,
             ),
         ],
-        verify=Words(f"start again: the init line shows quantization={method}, and a probe prompt is sane (wrong values give garbage)", f"重新启动：初始化行显示 quantization={method}，测试提示正常（值不对会输出乱码）"),
+        verify=Words(
+            f"start again: the init line shows quantization={method}, and a probe prompt is sane (wrong values give garbage)",
+            f"重新启动：初始化行显示 quantization={method}，测试提示正常（值不对会输出乱码）",
+        ),
         confidence=STATED,
     )
 
@@ -131,10 +153,18 @@ def missing_library(case: Case) -> Found | None:
         ),
         evidence=[hit.quote()],
         fixes=[
-            Fix(Words(f"install {package} into the environment (or image) that runs the engine", f"在运行引擎的环境（或镜像）中安装（install）{package}"), command),
+            Fix(
+                Words(
+                    f"install {package} into the environment (or image) that runs the engine", f"在运行引擎的环境（或镜像）中安装（install）{package}"
+                ),
+                command,
+            ),
             Fix(Words("or use a checkpoint in a format that needs no extra library", "或使用不需要额外库的格式的检查点")),
         ],
-        verify=Words(f"`python -c \"import {name.replace('-', '_')}\"` prints nothing, and the start passes", f"`python -c \"import {name.replace('-', '_')}\"` 无输出，启动通过"),
+        verify=Words(
+            f'`python -c "import {name.replace("-", "_")}"` prints nothing, and the start passes',
+            f'`python -c "import {name.replace("-", "_")}"` 无输出，启动通过',
+        ),
         confidence=STATED,
     )
 
@@ -146,7 +176,10 @@ RULES: Final = (
         symptoms=Words("`Cannot find the config file for X`", "`Cannot find the config file for X`"),
         why=Words("packed weights do not say how they were packed", "打包的权重自己不说明打包方式"),
         needs=Words("the files of the model, the values used", "模型文件、使用的值"),
-        remedy=Words("add quantize_config.json or quant_config.json with bits, group size, act order", "补上 quantize_config.json 或 quant_config.json（bits、group size、act order）"),
+        remedy=Words(
+            "add quantize_config.json or quant_config.json with bits, group size, act order",
+            "补上 quantize_config.json 或 quant_config.json（bits、group size、act order）",
+        ),
         check=Words("the start passes and a probe prompt is sane", "启动通过，测试提示正常"),
         judge=missing_configuration,
         sees=(NO_CONFIG, TWO_CONFIGS),
@@ -154,7 +187,9 @@ RULES: Final = (
     Rule(
         id="Q18",
         title=Words("A library for the format is missing", "缺少读取该格式的库"),
-        symptoms=Words("`No module named 'compressed_tensors'`, gptqmodel, bitsandbytes", "`No module named 'compressed_tensors'`、gptqmodel、bitsandbytes"),
+        symptoms=Words(
+            "`No module named 'compressed_tensors'`, gptqmodel, bitsandbytes", "`No module named 'compressed_tensors'`、gptqmodel、bitsandbytes"
+        ),
         why=Words("formats are read by libraries that are not always installed", "有些格式由并非默认安装的库读取"),
         needs=Words("the name of the library", "库名"),
         remedy=Words("install it", "安装它"),

@@ -60,7 +60,9 @@ def drop_of(case: Case) -> Drop | None:
 
 def _names_reference(head: str) -> bool:
     """`accuracy: bf16 0.83, this 0.71`: the first result is the unquantised one."""
-    return any(word in head.lower() for word in ("bf16", "fp16", "bfloat16", "float16", "baseline", "reference", "unquantized", "original", "without"))
+    return any(
+        word in head.lower() for word in ("bf16", "fp16", "bfloat16", "float16", "baseline", "reference", "unquantized", "original", "without")
+    )
 
 
 def eight_bit_cache_without_scales(case: Case) -> Found | None:
@@ -81,9 +83,17 @@ def eight_bit_cache_without_scales(case: Case) -> Found | None:
         evidence=[hit.quote(), *([drop.hit.quote()] if drop else []), *([flag.quote] if flag is not None else [])],
         fixes=[
             Fix(Words("keep the KV cache in 16 bits", "KV 缓存使用 16 位"), "--kv-cache-dtype auto"),
-            Fix(Words("or use a checkpoint with calibrated scaling factors (k_scale, v_scale) for the KV cache, made with llm-compressor on a few hundred samples", "或使用带校准 scaling factor（k_scale、v_scale）的检查点，例如用 llm-compressor 以几百条样本生成")),
+            Fix(
+                Words(
+                    "or use a checkpoint with calibrated scaling factors (k_scale, v_scale) for the KV cache, made with llm-compressor on a few hundred samples",
+                    "或使用带校准 scaling factor（k_scale、v_scale）的检查点，例如用 llm-compressor 以几百条样本生成",
+                )
+            ),
         ],
-        verify=Words("the same evaluation at temperature 0 with and without the 8-bit KV cache: equal within its noise", "在 temperature 0 下用和不用 8 位 KV 缓存做同一评测：在误差内相等"),
+        verify=Words(
+            "the same evaluation at temperature 0 with and without the 8-bit KV cache: equal within its noise",
+            "在 temperature 0 下用和不用 8 位 KV 缓存做同一评测：在误差内相等",
+        ),
         confidence=0.9 if drop else 0.75 if complained else 0.4,
         weight="degraded" if drop or complained else "remark",
         explains=("Q13",) if drop or complained else (),
@@ -101,19 +111,41 @@ def quality_dropped(case: Case) -> Found | None:
         return None
     how = f"{method}{f', {bits} bits' if bits else ''}"
     group = case.model.claim.get("group_size")
-    shown = f": {drop.now:g} against {drop.before:g} of the reference, {100 * abs(drop.now - drop.before) / max(abs(drop.before), 1e-9):.0f} % worse" if drop else ""
+    shown = (
+        f": {drop.now:g} against {drop.before:g} of the reference, {100 * abs(drop.now - drop.before) / max(abs(drop.before), 1e-9):.0f} % worse"
+        if drop
+        else ""
+    )
     shown_zh = f"：{drop.now:g}，参考为 {drop.before:g}，差 {100 * abs(drop.now - drop.before) / max(abs(drop.before), 1e-9):.0f}%" if drop else ""
     fixes = [Fix(Words("take more bits (an 8-bit checkpoint: FP8 or int8 W8A8)", "用更多位数（8 位检查点：FP8 或 int8 W8A8）"))]
     if isinstance(group, int) and (group < 0 or group > 32):
-        fixes.append(Fix(Words(f"or smaller groups ({'one scale per column' if group < 0 else group} -> {64 if group > 64 or group < 0 else 32})", f"或更小的组（{'每列一个 scale' if group < 0 else group} -> {64 if group > 64 or group < 0 else 32}）")))
-    fixes.append(Fix(Words("or a better method or calibration: AWQ, or GPTQ with 128 to 512 samples of the own domain", "或更好的方法、校准：AWQ，或用 128 到 512 条本领域样本做 GPTQ")))
+        fixes.append(
+            Fix(
+                Words(
+                    f"or smaller groups ({'one scale per column' if group < 0 else group} -> {64 if group > 64 or group < 0 else 32})",
+                    f"或更小的组（{'每列一个 scale' if group < 0 else group} -> {64 if group > 64 or group < 0 else 32}）",
+                )
+            )
+        )
+    fixes.append(
+        Fix(
+            Words(
+                "or a better method or calibration: AWQ, or GPTQ with 128 to 512 samples of the own domain",
+                "或更好的方法、校准：AWQ，或用 128 到 512 条本领域样本做 GPTQ",
+            )
+        )
+    )
     fixes.append(Fix(Words("or the unquantized model", "或使用未量化的模型")))
     return Found(
         cause=Words(
             f"Quality fell with the quantised weights ({how}){shown}. It comes from format and calibration; no sampling setting gives it back.",
             f"量化权重（{how}）后质量下降{shown_zh}。原因在格式与校准，采样参数找不回来。",
         ),
-        evidence=[*([drop.hit.quote()] if drop else []), *([case.launch.config["quantization"].quote] if "quantization" in case.launch.config else []), *([case.context.quote("model.config.quantization_config")] if case.model.claim else [])],
+        evidence=[
+            *([drop.hit.quote()] if drop else []),
+            *([case.launch.config["quantization"].quote] if "quantization" in case.launch.config else []),
+            *([case.context.quote("model.config.quantization_config")] if case.model.claim else []),
+        ],
         fixes=fixes,
         verify=Words("the same evaluation at temperature 0, quantised against unquantised", "temperature 0 下同一评测，量化与未量化对比"),
         confidence=0.8 if drop else 0.55,

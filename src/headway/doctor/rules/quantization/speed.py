@@ -11,9 +11,15 @@ from headway.doctor.finding import Fix, Found
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-SLOW_KERNEL: Final = sight("quantization is not fully optimized yet", pattern=r"(?P<method>[\w+-]+(?:\.\w[\w+-]*)*) quantization is not fully optimized yet")
+SLOW_KERNEL: Final = sight(
+    "quantization is not fully optimized yet", pattern=r"(?P<method>[\w+-]+(?:\.\w[\w+-]*)*) quantization is not fully optimized yet"
+)
 FAST_KERNEL: Final = sight("during runtime. Using", pattern=r"is convertible to (?P<kernel>\w+) during runtime\. Using")
-WEIGHTS_ONLY: Final = sight("does not have native support for FP8", "Weight-only FP8 compression", pattern=r"not have native support for FP8 computation|Weight-only FP8 compression will be used")
+WEIGHTS_ONLY: Final = sight(
+    "does not have native support for FP8",
+    "Weight-only FP8 compression",
+    pattern=r"not have native support for FP8 computation|Weight-only FP8 compression will be used",
+)
 COMPARED: Final = sight(
     "tok/s", "tokens/s", "req/s",
     pattern=r"(?i)(?:awq|gptq|int4|4-bit|quantized|marlin)\b.*\d.*(?:bf16|fp16|bfloat16|float16|unquantized|16-bit)\b.*\d|(?:bf16|fp16|bfloat16|float16|unquantized|16-bit)\b.*\d.*(?:awq|gptq|int4|4-bit|quantized|marlin)\b.*\d",
@@ -40,13 +46,22 @@ def weight_only_at_large_batch(case: Case) -> Found | None:
     if plain:
         fixes.append(
             Fix(
-                Words(f"let the engine choose the faster kernel: drop --quantization {method}" + ("" if gpu is None or gpu.capability is None or gpu.capability >= _MARLIN_FROM else "; this card is too old for it"),
-                      f"让引擎选择更快的内核：去掉 --quantization {method}")
+                Words(
+                    f"let the engine choose the faster kernel: drop --quantization {method}"
+                    + ("" if gpu is None or gpu.capability is None or gpu.capability >= _MARLIN_FROM else "; this card is too old for it"),
+                    f"让引擎选择更快的内核：去掉 --quantization {method}",
+                )
             )
         )
     native = gpu is not None and gpu.capability is not None and gpu.capability >= _NATIVE
     fixes.append(
-        Fix(Words("for throughput take a format that also computes in 8 bits: " + ("FP8" if native else "int8 W8A8" + (" (FP8 from capability 8.9)" if gpu is None else "")), "若求吞吐，选也以 8 位计算的格式：" + ("FP8" if native else "int8 W8A8")))
+        Fix(
+            Words(
+                "for throughput take a format that also computes in 8 bits: "
+                + ("FP8" if native else "int8 W8A8" + (" (FP8 from capability 8.9)" if gpu is None else "")),
+                "若求吞吐，选也以 8 位计算的格式：" + ("FP8" if native else "int8 W8A8"),
+            )
+        )
     )
     fixes.append(Fix(Words("or the unquantized model if it fits: at this batch it is as fast", "若放得下就用未量化模型：在这个批量下一样快")))
     sample = max(case.load, key=lambda one: one.running or 0) if case.load else None
@@ -59,9 +74,16 @@ def weight_only_at_large_batch(case: Case) -> Found | None:
             f"{method} compresses weights only: it saves reading them, which is what small batches wait for.{at}{kernel} It is working as it should.",
             f"{method} 只压缩权重：省下的是读取权重的时间，而那正是小批量的瓶颈。{at_zh}{kernel_zh}它工作正常。",
         ),
-        evidence=[*([compared.quote()] if compared is not None else []), *([sample.quote] if sample is not None and running >= _MANY else []), *([slow.quote()] if plain and slow is not None else []), *([case.launch.config["quantization"].quote] if "quantization" in case.launch.config else [])],
+        evidence=[
+            *([compared.quote()] if compared is not None else []),
+            *([sample.quote] if sample is not None and running >= _MANY else []),
+            *([slow.quote()] if plain and slow is not None else []),
+            *([case.launch.config["quantization"].quote] if "quantization" in case.launch.config else []),
+        ],
         fixes=fixes,
-        verify=Words("tokens/s of both formats at the same load, batch 1 and the planned batch", "同样负载下两种格式的 tokens/s，分别测批量 1 与计划批量"),
+        verify=Words(
+            "tokens/s of both formats at the same load, batch 1 and the planned batch", "同样负载下两种格式的 tokens/s，分别测批量 1 与计划批量"
+        ),
         confidence=0.7,
         weight="degraded",
     )
@@ -74,7 +96,9 @@ def fp8_as_weights_only(case: Case) -> Found | None:
     if hit is None and not (is_fp8 and gpu is not None and gpu.capability is not None and gpu.capability < _NATIVE):
         return None
     complained = complains_of(case.context, "throughput")
-    name = f"{gpu.name or 'The card'} (capability {gpu.capability // 10}.{gpu.capability % 10})" if gpu is not None and gpu.capability else "This card"
+    name = (
+        f"{gpu.name or 'The card'} (capability {gpu.capability // 10}.{gpu.capability % 10})" if gpu is not None and gpu.capability else "This card"
+    )
     name_zh = f"{gpu.name or '该卡'}（计算能力 {gpu.capability // 10}.{gpu.capability % 10}）" if gpu is not None and gpu.capability else "该卡"
     return Found(
         cause=Words(
@@ -84,7 +108,9 @@ def fp8_as_weights_only(case: Case) -> Found | None:
         evidence=[*([hit.quote()] if hit is not None else []), *([case.context.quote(f"{gpu.path}.capability")] if gpu is not None else [])],
         fixes=[
             Fix(Words("for speed on this card take int8 W8A8 (capability 7.5 and newer)", "要在这张卡上提速，用 int8 W8A8（计算能力 7.5 起）")),
-            Fix(Words("or a card of capability 8.9 or newer; for memory alone keep it as it is", "或换计算能力 8.9 以上的卡；若只为省显存则保持现状")),
+            Fix(
+                Words("or a card of capability 8.9 or newer; for memory alone keep it as it is", "或换计算能力 8.9 以上的卡；若只为省显存则保持现状")
+            ),
         ],
         verify=Words("tokens/s of FP8 and of bfloat16 at the same load on this card", "在这张卡上同样负载下 FP8 与 bfloat16 的 tokens/s"),
         confidence=0.75 if complained else 0.4,
@@ -107,7 +133,10 @@ RULES: Final = (
     Rule(
         id="Q10",
         title=Words("FP8 runs as weights only on this card", "该卡上 FP8 仅用于权重"),
-        symptoms=Words("`Weight-only FP8 compression will be used leveraging the Marlin kernel`", "`Weight-only FP8 compression will be used leveraging the Marlin kernel`"),
+        symptoms=Words(
+            "`Weight-only FP8 compression will be used leveraging the Marlin kernel`",
+            "`Weight-only FP8 compression will be used leveraging the Marlin kernel`",
+        ),
         why=Words("FP8 arithmetic begins at capability 8.9", "FP8 运算自计算能力 8.9 起"),
         needs=Words("capability of the card", "显卡的计算能力"),
         remedy=Words("int8 W8A8 for speed; nothing for memory", "求速度用 int8 W8A8；只求省显存则无需改动"),

@@ -68,14 +68,29 @@ def not_aligned(case: Case) -> Found | None:
     cut = cut_of(case)
     if cut is None:
         return None
-    each = f"{cut.whole} / {cut.ranks} = {cut.whole / cut.ranks:g}, and {cut.whole / cut.ranks:g} / {cut.unit} = {cut.whole / cut.ranks / cut.unit:g} groups" if cut.whole else f"a part of its rows is no multiple of {cut.unit}"
-    each_zh = f"{cut.whole} / {cut.ranks} = {cut.whole / cut.ranks:g}，{cut.whole / cut.ranks:g} / {cut.unit} = {cut.whole / cut.ranks / cut.unit:g} 组" if cut.whole else f"每份行数不是 {cut.unit} 的倍数"
+    each = (
+        f"{cut.whole} / {cut.ranks} = {cut.whole / cut.ranks:g}, and {cut.whole / cut.ranks:g} / {cut.unit} = {cut.whole / cut.ranks / cut.unit:g} groups"
+        if cut.whole
+        else f"{cut.ranks} parts are no whole groups of {cut.unit}"
+    )
+    each_zh = (
+        f"{cut.whole} / {cut.ranks} = {cut.whole / cut.ranks:g}，{cut.whole / cut.ranks:g} / {cut.unit} = {cut.whole / cut.ranks / cut.unit:g} 组"
+        if cut.whole
+        else f"{cut.ranks} 份都不是 {cut.unit} 的整组"
+    )
     if cut.ranks == 1:
         cause = Words(
             f"A quantised matrix does not consist of whole groups of {cut.unit} ({cut.name}: {each}) although nothing is split: the checkpoint quantises a layer that it should have left alone, or its configuration states another group size.",
             f"虽然没有切分，但有量化矩阵不是 {cut.unit} 的整组（{cut.name}：{each_zh}）：检查点量化了不该量化的层，或配置写错了组大小。",
         )
-        fixes = [Fix(Words("take another quantised checkpoint of this model, or correct group_size and modules_to_not_convert in its config.json", "换该模型的另一个量化检查点，或修正 config.json 中的 group_size 与 modules_to_not_convert"))]
+        fixes = [
+            Fix(
+                Words(
+                    "take another quantised checkpoint of this model, or correct group_size and modules_to_not_convert in its config.json",
+                    "换该模型的另一个量化检查点，或修正 config.json 中的 group_size 与 modules_to_not_convert",
+                )
+            )
+        ]
     else:
         cause = Words(
             f"Over {cut.ranks} ranks the quantisation groups are cut through: {cut.name} {each}. Groups of {cut.unit} must stay whole, so this split cannot load; memory is not the reason.",
@@ -84,9 +99,15 @@ def not_aligned(case: Case) -> Found | None:
         fixes = _other_splits(case, cut)
     return Found(
         cause=cause,
-        evidence=[cut.hit.quote(), *([case.context.quote(f"model.config.{cut.name}", f"{cut.name}: {cut.whole}")] if cut.whole and cut.name in case.model.config else [])],
+        evidence=[
+            cut.hit.quote(),
+            *([case.context.quote(f"model.config.{cut.name}", f"{cut.name}: {cut.whole}")] if cut.whole and cut.name in case.model.config else []),
+        ],
         fixes=fixes,
-        verify=Words("start again: the shards load (`Loading weights took`), and a probe prompt is sane", "重新启动：分片加载成功（`Loading weights took`），测试提示正常"),
+        verify=Words(
+            "start again: the shards load (`Loading weights took`), and a probe prompt is sane",
+            "重新启动：分片加载成功（`Loading weights took`），测试提示正常",
+        ),
         confidence=STATED,
     )
 
@@ -94,22 +115,41 @@ def not_aligned(case: Case) -> Found | None:
 def _other_splits(case: Case, cut: Cut) -> list[Fix]:
     heads = case.model.heads
     wholes = [whole for _, whole in _dimensions(case)] or ([cut.whole] if cut.whole else [])
-    fits = [ranks for ranks in range(2, cut.ranks + 1) if wholes and (not heads or heads % ranks == 0) and all(whole % ranks == 0 and (whole // ranks) % cut.unit == 0 for whole in wholes)]
+    fits = [
+        ranks
+        for ranks in range(2, cut.ranks + 1)
+        if wholes and (not heads or heads % ranks == 0) and all(whole % ranks == 0 and (whole // ranks) % cut.unit == 0 for whole in wholes)
+    ]
     best = max((ranks for ranks in fits if ranks < cut.ranks), default=1)
     fixes = []
     if best > 1:
         rest = cut.ranks // best if cut.ranks % best == 0 else 0
         fixes.append(
             Fix(
-                Words(f"a split that keeps groups whole: {best} ranks ({cut.whole} / {best} = {cut.whole // best if cut.whole else 0})" + (f", and {rest} stages to use all cards" if rest > 1 else ""),
-                      f"保持组完整的切分：{best} 路（{cut.whole} / {best} = {cut.whole // best if cut.whole else 0}）" + (f"，再用 {rest} 级流水线用满所有卡" if rest > 1 else "")),
+                Words(
+                    f"a split that keeps groups whole: {best} ranks ({cut.whole} / {best} = {cut.whole // best if cut.whole else 0})"
+                    + (f", and {rest} stages to use all cards" if rest > 1 else ""),
+                    f"保持组完整的切分：{best} 路（{cut.whole} / {best} = {cut.whole // best if cut.whole else 0}）"
+                    + (f"，再用 {rest} 级流水线用满所有卡" if rest > 1 else ""),
+                ),
                 f"--tensor-parallel-size {best}" + (f" --pipeline-parallel-size {rest}" if rest > 1 else ""),
             )
         )
-    fixes.append(Fix(Words(f"or {cut.ranks} pipeline stages instead of a split: layers stay whole", f"或用 {cut.ranks} 级流水线代替切分：每层保持完整"), f"--tensor-parallel-size 1 --pipeline-parallel-size {cut.ranks}"))
-    if case.model.shape is not None and case.launch.value("enable_expert_parallel") == "" and any(name.startswith("moe") for name, _ in _dimensions(case)):
+    fixes.append(
+        Fix(
+            Words(f"{cut.ranks} pipeline stages instead of a split: layers stay whole", f"用 {cut.ranks} 级流水线代替切分：每层保持完整"),
+            f"--tensor-parallel-size 1 --pipeline-parallel-size {cut.ranks}",
+        )
+    )
+    if (
+        case.model.shape is not None
+        and case.launch.value("enable_expert_parallel") == ""
+        and any(name.startswith("moe") for name, _ in _dimensions(case))
+    ):
         fixes.append(Fix(Words("or keep experts whole, each on one rank", "或让专家保持完整，各在一个 rank 上"), "--enable-expert-parallel"))
-    smaller = next((size for size in (64, 32) if cut.whole and cut.whole % cut.ranks == 0 and (cut.whole // cut.ranks) % size == 0 and size < cut.unit), None)
+    smaller = next(
+        (size for size in (64, 32) if cut.whole and cut.whole % cut.ranks == 0 and (cut.whole // cut.ranks) % size == 0 and size < cut.unit), None
+    )
     if smaller is not None:
         fixes.append(Fix(Words(f"or a checkpoint with a group size of {smaller}", f"或组大小为 {smaller} 的检查点")))
     return fixes
@@ -132,7 +172,10 @@ def act_order(case: Case) -> Found | None:
         evidence=[*([hit.quote()] if hit else []), *([case.context.quote("model.config.quantization_config")] if ordered else [])],
         fixes=[
             Fix(Words("take a checkpoint of this model with desc_act false (group size 128)", "使用该模型 desc_act 为 false 的检查点（组大小 128）")),
-            Fix(Words("or stages instead of a split", "或用流水线代替切分"), f"--tensor-parallel-size 1 --pipeline-parallel-size {ranks}" if ranks > 1 else None),
+            Fix(
+                Words("or stages instead of a split", "或用流水线代替切分"),
+                f"--tensor-parallel-size 1 --pipeline-parallel-size {ranks}" if ranks > 1 else None,
+            ),
         ],
         verify=Words("the load line appears, and tokens/s at the same load rise", "出现加载行，同样负载下 tokens/s 上升"),
         confidence=0.9 if hit is not None else 0.6,
@@ -144,7 +187,10 @@ RULES: Final = (
     Rule(
         id="Q7",
         title=Words("Quantisation groups are cut by the split", "切分破坏了量化组"),
-        symptoms=Words("`The input size is not aligned with the quantized weight shape`, `is not divisible by group_size`", "`The input size is not aligned with the quantized weight shape`、`is not divisible by group_size`"),
+        symptoms=Words(
+            "`The input size is not aligned with the quantized weight shape`, `is not divisible by group_size`",
+            "`The input size is not aligned with the quantized weight shape`、`is not divisible by group_size`",
+        ),
         why=Words("(in features / ranks) mod group size is not 0", "（输入维度 / rank 数）除以组大小有余数"),
         needs=Words("the dimensions, the group size, the number of ranks", "维度、组大小、rank 数"),
         remedy=Words("a number of ranks that divides, pipeline stages, another group size", "能整除的 rank 数、流水线、别的组大小"),

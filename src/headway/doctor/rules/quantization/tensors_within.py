@@ -36,7 +36,9 @@ _DTYPE_WORDS: Final = {"half": "float16", "float16": "float16", "bfloat16": "bfl
 
 def exceptions_ignored(case: Case) -> Found | None:
     """A layer that the checkpoint keeps at 16 bits is built as a quantised one, so its names do not exist."""
-    listed = [str(name) for key in ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules") for name in case.model.claim.get(key) or []]
+    listed = [
+        str(name) for key in ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules") for name in case.model.claim.get(key) or []
+    ]
     if not listed:
         return None
     for hit in case.log.hits(NAME):
@@ -52,7 +54,13 @@ def exceptions_ignored(case: Case) -> Found | None:
             ),
             evidence=[hit.quote(), case.context.quote("model.config.quantization_config")],
             fixes=[
-                Fix(Words("write the list with the names the engine uses: the full prefix of the module as it stands in the error", "把列表改成引擎使用的名称：与报错中一致的完整前缀"), f'"modules_to_not_convert": ["{name.rpartition(".")[0]}"]'),
+                Fix(
+                    Words(
+                        "write the list with the names the engine uses: the full prefix of the module as it stands in the error",
+                        "把列表改成引擎使用的名称：与报错中一致的完整前缀",
+                    ),
+                    f'"modules_to_not_convert": ["{name.rpartition(".")[0]}"]',
+                ),
                 Fix(Words("or a version of the engine, or a checkpoint, whose names agree", "或使用名称一致的引擎版本或检查点")),
             ],
             verify=Words("the shards load, and a probe prompt is sane", "分片加载成功，测试提示正常"),
@@ -84,7 +92,10 @@ def embeddings_quantised(case: Case) -> Found | None:
         ),
         evidence=[hit.quote()],
         fixes=[
-            Fix(Words("make or take a file whose embeddings stay at 16 bits (or Q8_0)", "制作或使用词嵌入保持 16 位（或 Q8_0）的文件"), "llama-quantize --token-embedding-type f16 model-f16.gguf model-q4_k_m.gguf Q4_K_M"),
+            Fix(
+                Words("make or take a file whose embeddings stay at 16 bits (or Q8_0)", "制作或使用词嵌入保持 16 位（或 Q8_0）的文件"),
+                "llama-quantize --token-embedding-type f16 model-f16.gguf model-q4_k_m.gguf Q4_K_M",
+            ),
             Fix(Words("or serve the file with llama.cpp, which reads quantised embeddings", "或用 llama.cpp 提供该文件，它能读取量化的词嵌入")),
         ],
         verify=Words("the load line appears, and a probe prompt is sane", "出现加载行，测试提示正常"),
@@ -109,10 +120,19 @@ def mixed_dtypes(case: Case) -> Found | None:
             f"Two operands of one product differ in dtype{between}: parts of the checkpoint are stored in another dtype than the rest, and nothing casts them.{seen} The traceback's line is only where they met.",
             f"同一乘法的两个操作数 dtype 不同{between_zh}：检查点的一部分以不同 dtype 存储，且没有转换。{seen_zh}报错的那一行只是它们相遇之处。",
         ),
-        evidence=[hit.quote(), *([dtype.quote] if dtype is not None else []), *([case.context.quote("model.tensors", ", ".join(counted))] if len(counted) > 1 else [])],
+        evidence=[
+            hit.quote(),
+            *([dtype.quote] if dtype is not None else []),
+            *([case.context.quote("model.tensors", ", ".join(counted))] if len(counted) > 1 else []),
+        ],
         fixes=[
             Fix(Words(f"compute everything in one dtype, {target}", f"全部用同一 dtype 计算：{target}"), f"--dtype {target}"),
-            Fix(Words("or convert the odd tensors (norms, scales, head) and save the checkpoint again in one dtype", "或把不一致的张量（norm、scale、输出头）转换后以同一 dtype 重新保存检查点")),
+            Fix(
+                Words(
+                    "or convert the odd tensors (norms, scales, head) and save the checkpoint again in one dtype",
+                    "或把不一致的张量（norm、scale、输出头）转换后以同一 dtype 重新保存检查点",
+                )
+            ),
         ],
         verify=Words("a probe prompt is answered without the error; logits are finite", "测试提示不再报错；logits 有限"),
         confidence=0.8,
@@ -162,10 +182,21 @@ def experts_not_quantised(case: Case) -> Found | None:
         ),
         evidence=[weights.quote, *([architecture.quote()] if architecture else []), *([case.model.stored.quote] if case.model.stored else [])],
         fixes=[
-            Fix(Words("take a checkpoint whose experts are quantised too (look for experts.*.qweight or weight_packed among its tensors)", "使用专家也已量化的检查点（查看张量中是否有 experts.*.qweight 或 weight_packed）")),
-            Fix(Words("or, if they are in the files, the kernel for quantised experts", "若文件中已量化，则使用量化专家的内核"), "--quantization moe_wna16" if method.startswith(("awq", "gptq")) else None),
+            Fix(
+                Words(
+                    "take a checkpoint whose experts are quantised too (look for experts.*.qweight or weight_packed among its tensors)",
+                    "使用专家也已量化的检查点（查看张量中是否有 experts.*.qweight 或 weight_packed）",
+                )
+            ),
+            Fix(
+                Words("or, if they are in the files, the kernel for quantised experts", "若文件中已量化，则使用量化专家的内核"),
+                "--quantization moe_wna16" if method.startswith(("awq", "gptq")) else None,
+            ),
         ],
-        verify=Words(f"`Model loading took` is near {expected / all_ranks(case.launch):.1f} GiB", f"`Model loading took` 接近 {expected / all_ranks(case.launch):.1f} GiB"),
+        verify=Words(
+            f"`Model loading took` is near {expected / all_ranks(case.launch):.1f} GiB",
+            f"`Model loading took` 接近 {expected / all_ranks(case.launch):.1f} GiB",
+        ),
         confidence=0.85,
         weight="degraded",
         explains=("O1", "O2"),
@@ -200,7 +231,10 @@ RULES: Final = (
     Rule(
         id="Q17",
         title=Words("Mixed dtypes in one checkpoint", "一个检查点中混有不同 dtype"),
-        symptoms=Words("`expected m1 and m2 to have the same dtype`, `expected scalar type Half but found BFloat16`", "`expected m1 and m2 to have the same dtype`、`expected scalar type Half but found BFloat16`"),
+        symptoms=Words(
+            "`expected m1 and m2 to have the same dtype`, `expected scalar type Half but found BFloat16`",
+            "`expected m1 and m2 to have the same dtype`、`expected scalar type Half but found BFloat16`",
+        ),
         why=Words("some tensors were saved in another dtype", "部分张量以不同 dtype 保存"),
         needs=Words("dtypes of the tensors", "张量的 dtype"),
         remedy=Words("one dtype by --dtype, or a converted checkpoint", "用 --dtype 统一，或转换检查点"),
@@ -211,7 +245,9 @@ RULES: Final = (
     Rule(
         id="Q19",
         title=Words("The experts of the mixture are not quantised", "混合专家的专家未量化"),
-        symptoms=Words("`Model loading took` far above what the bits give, for a mixture of experts", "混合专家模型的 `Model loading took` 远超其位数应有的大小"),
+        symptoms=Words(
+            "`Model loading took` far above what the bits give, for a mixture of experts", "混合专家模型的 `Model loading took` 远超其位数应有的大小"
+        ),
         why=Words("only attention was quantised, or experts fall back to 16 bits", "只量化了注意力，或专家回退到 16 位"),
         needs=Words("loaded GiB, size of the files", "加载 GiB、文件大小"),
         remedy=Words("a checkpoint with quantised experts, or their kernel", "专家已量化的检查点，或对应内核"),

@@ -44,7 +44,8 @@ def threads_share_too_few_cores(case: Case) -> Found | None:
     slow = (share is not None and share >= _THROTTLED) or (forward is not None and forward >= 0.3)
     if not slow:
         return None
-    each = max(1, int((budget - (other[0] if other and not crowded else 0)) // count))
+    left = max(1, int(budget - (other[0] if other else 0)))
+    each = max(1, left // count)
     quotes: list[Quote] = [hit.quote() for hit in case.log.hits(THREADS)[:2]]
     quotes.append(limit.fact.quote)
     if case.context.has("host.cgroup.nr_throttled"):
@@ -56,16 +57,19 @@ def threads_share_too_few_cores(case: Case) -> Found | None:
     beside = Words(f" Beside them {other[1]} uses {other[0]:g} cores." if other else "", f"此外 {other[1]} 占用 {other[0]:g} 个核心。" if other else "")
     fixes = [
         Fix(
-            Words(f"{budget} cores / {count} busy workers = {each} threads each, in the router's environment", f"{budget} 个核心 / {count} 个繁忙 worker = 每个 {each} 线程，设在路由器环境中"),
+            Words(
+                f"{left} cores{' that are left' if other else ''} / {count} busy worker{'s' if count > 1 else ''} = {each} threads each, in the router's environment",
+                f"{'剩余 ' if other else ''}{left} 个核心 / {count} 个繁忙 worker = 每个 {each} 线程，设在路由器环境中",
+            ),
             f"VLLM_SRUN_CPU_THREADS={each}",
         ),
         Fix(Words("a runtime that you start yourself takes it as a flag", "自行启动的运行时用参数指定"), f"vllm-srun serve --threads {each}"),
     ]
     if other:
-        fixes.append(Fix(Words(f"and cores of their own, away from {other[1]}", f"并分配独占核心，避开 {other[1]}"), f"taskset -c 0-{max(0, each * count - 1)} vllm-sr serve"))
+        fixes.append(Fix(Words(f"and cores of their own, away from {other[1]}", f"并分配独占核心，避开 {other[1]}"), f"taskset -c {budget - each * count}-{budget - 1} vllm-sr serve"))
     return Found(
         cause=Words(
-            f"{count} workers x {threads} threads = {total} threads share {budget} cores{stalls.en}.{takes.en}{beside.en} Every thread of a pass waits for the slowest; the models are not too large.",
+            f"{count} worker{'s' if count > 1 else ''} x {threads} threads = {total} threads share {budget} cores{stalls.en}.{takes.en}{beside.en} Every thread of a pass waits for the slowest; the models are not too large.",
             f"{count} 个 worker x {threads} 线程 = {total} 个线程争用 {budget} 个核心{stalls.zh}。{takes.zh}{beside.zh}每次前向都要等最慢的线程；模型并不算大。",
         ),
         evidence=quotes,
@@ -154,7 +158,7 @@ def where_the_time_goes(case: Case) -> Found | None:
     return Found(
         cause=Words(
             f"A call of {name or 'the runtime'} takes {total:.2f} s, {seconds / total:.0%} of it in {longest} ({shown}). {advice.en}",
-            f"对 {name or '该运行时'} 的一次调用耗时 {total:.2f} 秒，其中 {seconds / total:.0%} 在 {longest}（{shown}）。{advice.zh}",
+            f"对 {name or '该运行时'}的一次调用耗时 {total:.2f} 秒，其中 {seconds / total:.0%} 在 {longest}（{shown}）。{advice.zh}",
         ),
         evidence=[quote],
         fixes=fixes,

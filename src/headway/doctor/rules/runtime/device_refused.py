@@ -13,7 +13,7 @@ from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import Deployment, deployment, flag_or_setting, parameters_of
 from headway.doctor.rules.runtime.package_refused import CONSEQUENCES
-from headway.doctor.rules.runtime.statement import READY, RETRYING, Statement, stated
+from headway.doctor.rules.runtime.statement import READY, RETRYING, Statement, called, stated
 from headway.doctor.words import Words
 from headway.runtime.loading.builtins import builtins
 
@@ -37,7 +37,7 @@ def out_of_memory(case: Case) -> Found | None:
     if found is None:
         return None
     place = deployment(case, found.model)
-    name = found.model or place.artifact or "the model"
+    name = called(found.model or place.artifact, "the model", "该模型")
     needs, free, budget = _size(_NEEDS, found.rest), _size(_FREE, found.rest), _size(_BUDGET, found.rest)
     device = m["device"] if (m := _DEVICE.search(found.rest)) else place.device
     room = budget if budget is not None and free is None else free
@@ -47,10 +47,10 @@ def out_of_memory(case: Case) -> Found | None:
     if needs is not None and room is not None:
         shown = _text(room, found.rest)
         there, there_zh = (f"the memory budget is {shown}", f"内存预算为 {shown}") if free is None else (f"{shown} are free on {where}", f" {device or '该设备'} 剩余 {shown}")
-        parts = f"{name} needs {_text(needs, found.rest)} and {there}: {needs - room:.1f} GiB are missing."
-        parts_zh = f"{name} 需要 {_text(needs, found.rest)}，而{there_zh}：还差 {needs - room:.1f} GiB。"
+        parts = f"{name.en} needs {_text(needs, found.rest)} and {there}: {needs - room:.1f} GiB are missing."
+        parts_zh = f"{name.zh} 需要 {_text(needs, found.rest)}，而{there_zh}：还差 {needs - room:.1f} GiB。"
     else:
-        parts, parts_zh = f"{name} does not fit into the memory of {where}.", f"{name} 放不进 {device or '该设备'} 的内存。"
+        parts, parts_zh = f"{name.en} does not fit into the memory of {where}.", f"{name.zh} 放不进 {device or '该设备'} 的内存。"
     tries = Words(f" It was tried {found.attempt[0]} of {found.attempt[1]} times; only freed memory makes another try worth it." if found.attempt else "", f"已尝试 {found.attempt[0]}/{found.attempt[1]} 次；只有释放出内存，再试才有意义。" if found.attempt else "")
     return Found(
         cause=Words(
@@ -169,11 +169,11 @@ def device_is_not_there(case: Case) -> Found | None:
     hidden = case.context.text("env.CUDA_VISIBLE_DEVICES")
     if hidden:
         fixes.append(Fix(Words(f"CUDA_VISIBLE_DEVICES={hidden} renumbers the cards: the first visible one is {kind}:0", f"CUDA_VISIBLE_DEVICES={hidden} 会重新编号：第一张可见卡为 {kind}:0"), None))
-    name = found.model or place.artifact or "The model"
+    name = called(found.model or place.artifact, "The model", "该模型")
     return Found(
         cause=Words(
-            f"{name} is to run on {asked}, which this runtime does not have{f' ({why.en})' if why.en else ''}. Nothing was downloaded or damaged; the setting or the PyTorch build has to change.",
-            f"{name} 被指定到 {asked}，但本运行时没有该设备{f'（{why.zh}）' if why.zh else ''}。没有下载或损坏任何文件；需要修改设置或更换 PyTorch 版本。",
+            f"{name.en} is to run on {asked}, which this runtime does not have{f' ({why.en})' if why.en else ''}. Nothing was downloaded or damaged; the setting or the PyTorch build has to change.",
+            f"{name.zh} 被指定到 {asked}，但本运行时没有该设备{f'（{why.zh}）' if why.zh else ''}。没有下载或损坏任何文件；需要修改设置或更换 PyTorch 版本。",
         ),
         evidence=[found.quote],
         fixes=fixes,
@@ -191,13 +191,13 @@ def no_lapack(case: Case) -> Found | None:
     torch = _TORCH.search(found.rest) or _TORCH.search(case.context.text("versions.torch"))
     build = torch[0] if torch else ""
     is_rocm = torch is None or torch["build"].startswith("rocm")
-    name = found.model or place.artifact or "This model"
+    name = called(found.model or place.artifact, "This model", "该模型")
     gpu = "rocm:0" if is_rocm else "cuda:0"
     return Found(
         cause=Words(
-            f"{name} solves triangular systems with LAPACK on the CPU, and this PyTorch{f' ({build})' if build else ''} has none{', like every build for ROCm' if is_rocm else ''}. A LAPACK of the system"
+            f"{name.en} solves triangular systems with LAPACK on the CPU, and this PyTorch{f' ({build})' if build else ''} has none{', like every build for ROCm' if is_rocm else ''}. A LAPACK of the system"
             " is not used by PyTorch, and the runtime does not try again.",
-            f"{name} 在 CPU 上要用 LAPACK 求解三角方程组，而该 PyTorch{f'（{build}）' if build else ''}不含 LAPACK{'（ROCm 构建即如此）' if is_rocm else ''}。PyTorch 不会使用系统的 LAPACK，运行时也不会重试。",
+            f"{name.zh} 在 CPU 上要用 LAPACK 求解三角方程组，而该 PyTorch{f'（{build}）' if build else ''}不含 LAPACK{'（ROCm 构建即如此）' if is_rocm else ''}。PyTorch 不会使用系统的 LAPACK，运行时也不会重试。",
         ),
         evidence=[found.quote],
         fixes=[
@@ -233,12 +233,12 @@ def no_fp8_units(case: Case) -> Found | None:
         return None
     place = deployment(case, found.model)
     device, quotes = _card(case, found, place)
-    name = found.model or place.artifact or "The package"
+    name = called(found.model or place.artifact, "The package", "该模型包")
     return Found(
         cause=Words(
-            f"The weights of {name} are FP8, and this device{f' ({device})' if device else ''} has no FP8 matrix units: those begin with compute capability 8.9 (Ada, Hopper, Blackwell) and with MI300."
+            f"The weights of {name.en} are FP8, and this device{f' ({device})' if device else ''} has no FP8 matrix units: those begin with compute capability 8.9 (Ada, Hopper, Blackwell) and with MI300."
             " This is final; drivers and settings do not add them.",
-            f"{name} 的权重为 FP8，而该设备{f'（{device}）' if device else ''}没有 FP8 矩阵单元：计算能力 8.9 起（Ada、Hopper、Blackwell）以及 MI300 起才有。这是最终失败，驱动和设置无法弥补。",
+            f"{name.zh} 的权重为 FP8，而该设备{f'（{device}）' if device else ''}没有 FP8 矩阵单元：计算能力 8.9 起（Ada、Hopper、Blackwell）以及 MI300 起才有。这是最终失败，驱动和设置无法弥补。",
         ),
         evidence=[found.quote, *quotes],
         fixes=_other_package(place, "BF16 or int4", "BF16 或 int4", "a GPU of capability 8.9 or later, or an MI300 or MI350", "计算能力 8.9 及以上的 GPU，或 MI300、MI350"),
@@ -254,7 +254,7 @@ def no_fp4_units(case: Case) -> Found | None:
         return None
     place = deployment(case, found.model)
     device, quotes = _card(case, found, place)
-    name = found.model or place.artifact or "The package"
+    name = called(found.model or place.artifact, "The package", "该模型包")
     software = Words("", "")
     fix = None
     if re.search(r"[Tt]riton", found.rest):
@@ -270,8 +270,8 @@ def no_fp4_units(case: Case) -> Found | None:
     others = _other_package(place, "BF16, FP8 or int4", "BF16、FP8 或 int4", "a Blackwell GPU (capability 10.x or 12.x) with recent PyTorch and Triton", "Blackwell GPU（计算能力 10.x 或 12.x），配较新的 PyTorch 与 Triton")
     return Found(
         cause=Words(
-            f"The weights of {name} are NVFP4, and they cannot be multiplied here: {why.en}. The runtime does not try again.",
-            f"{name} 的权重为 NVFP4，在此无法计算：{why.zh}。运行时不会重试。",
+            f"The weights of {name.en} are NVFP4, and they cannot be multiplied here: {why.en}. The runtime does not try again.",
+            f"{name.zh} 的权重为 NVFP4，在此无法计算：{why.zh}。运行时不会重试。",
         ),
         evidence=[found.quote, *quotes],
         fixes=[fix, *others] if fix else others,
@@ -288,7 +288,7 @@ def _other_package(place: Deployment, packages: str, packages_zh: str, cards: st
         command = f"global.model_catalog.deployments.{place.name}.artifact: {plain}" if place.managed else f"vllm-srun serve {plain}"
     return [
         Fix(Words(f"take the {packages} package of the model", f"改用该模型的 {packages_zh} 包"), command),
-        Fix(Words(f"or serve this package on {cards}", f"或在 {cards_zh} 上运行该包"), "vllm-srun devices"),
+        Fix(Words(f"or serve this package on {cards}", f"或改用合适的设备运行该包：{cards_zh}"), "vllm-srun devices"),
     ]
 
 

@@ -12,7 +12,7 @@ from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import deployment, documents, inside, nearest
-from headway.doctor.rules.runtime.statement import behind
+from headway.doctor.rules.runtime.statement import behind, called, model_of
 from headway.doctor.words import Words
 
 MISFIT: Final = sight("a binding does not match the model")
@@ -26,7 +26,10 @@ UNDECLARED: Final = sight(
     "unknown signal",
     "unknown card",
     "is called \"",
-    "does not exist in",
+    "does not exist",
+    "is not a declared",
+    "named \"",
+    "named '",
     "not found in",
     "no such model",
     "not defined in",
@@ -35,12 +38,12 @@ UNDECLARED: Final = sight(
     "which is not there",
     "no deployment of provider",
     pattern=r"(?P<kind>model|deployment|signal|card|model card|recipe|alias|decision|backend|LoRA|projection|entrypoint|[a-z_]+ signal)s?\b[^\"'`.\[\]]{0,40}?[\"'`](?P<name>[\w./:@\-]+)[\"'`]"
-    r"[^\"'`]{0,40}?(?:not among|(?:is |are )?(?:not|never) (?:declared|defined|found|there|known|listed)|undeclared|unknown|does not exist|no such|is used, and is no deployment)"
-    r"|(?P<no>no (?:[a-z_]+ )?(?:model|deployment|signal|recipe|card)) is called [\"'`](?P<called>[\w./:@\-]+)[\"'`]"
+    r"[^\"'`]{0,40}?(?:not among|(?:is |are )?(?:not|never) (?:declared|defined|found|there|known|listed)|undeclared|unknown|does not exist|no such|is used, and is no deployment|is not an? (?:declared|known) )"
+    r"|(?P<no>no (?:[a-z_]+ )?(?:model|deployment|signal|recipe|card)) is (?:called|named) [\"'`](?P<called>[\w./:@\-]+)[\"'`]"
     r"|(?:unknown|undeclared|no such) (?P<kind2>model|deployment|signal|card|model card|recipe|alias|decision|entrypoint)s?(?: reference)?:? [\"'`]?(?P<unknown>[\w./:@\-]+)[\"'`]?",
 )
-CONFIGURATION: Final = sight("CONFIG_VALIDATION_ERROR", "configuration refused", "has 1 error", "config validate", "[config_rejected]", "routing.", "providers.models")
 _PLACE: Final = re.compile(r"\b((?:routing|global|providers|recipes|listeners|entrypoints)(?:\.[\w\-]+|\[\d+\])+)")
+_OF_A_CONFIGURATION: Final = re.compile(r"\b(?:routing|global|providers|recipes|listeners|entrypoints)[.\[]|CONFIG_VALIDATION_ERROR|[Cc]onfiguration|\b(?:decision|recipe|entrypoint|modelRefs|alias)\b")
 _DECLARED: Final = re.compile(r"(?:declared|known|available|defined|existing)(?: [a-z]+)?(?: are|:| ?=) ?\[?(?P<list>[\w./:@\-'\"]+(?:, ?[\w./:@\-'\"]+)*)\]?")
 _MEANT: Final = re.compile(r"[Dd]id you mean [\"'`]?(?P<name>[\w./:@\-]+?)[\"'`]?\?")
 _LIMIT: Final = re.compile(r"max_tokens (?:is |of |= ?)?(?P<asked>\d+).*?(?:at most|limit(?: is| of)?|max(?:imum)?) (?P<most>\d+)|(?P<more>\d+) tokens.*?(?:at most|limit(?: is| of)?) (?P<least>\d+)")
@@ -55,12 +58,12 @@ def model_does_not_fit(case: Case) -> Found | None:
     target = _TARGET.search(what)
     fields = hit.line.fields
     consumer = (target["consumer"] or target["needing"] or "" if target else "") or str(fields.get("consumer", "")) or (m[1] if (m := re.match(r"(?:bindings\.)?([\w.\-]+):", what)) else "")
-    name = (target["deployment"] or "" if target else "") or str(fields.get("deployment", ""))
+    name = (target["deployment"] or "" if target else "") or model_of(hit)
     place = deployment(case, name)
     limit = _LIMIT.search(what)
-    model = f"{name}{f' ({place.artifact})' if place.artifact else ''}" or "the model"
+    model = called(f"{name}{f' ({place.artifact})' if place.artifact else ''}", "the model", "该模型")
     difference = re.sub(r"^.*?->\s?[\w./\-]+: ?", "", what)
-    kind = next((word for word in ("label", "dimension", "head", "surface", "limit") if word in what.lower()), "contract")
+    kind = next((word for word in ("label", "dimension", "head", "surface", "limit") if word in what.lower()), "limit" if limit else "contract")
     quotes = [hit.quote()]
     if limit and "label" not in what:
         most = limit["most"] or limit["least"]
@@ -74,21 +77,21 @@ def model_does_not_fit(case: Case) -> Found | None:
         fixes = [
             Fix(
                 Words(
-                    f"bind a model trained for {consumer or 'this feature'}, with its {kind}s" if kind != "contract" else f"bind a model trained for {consumer or 'this feature'}",
+                    f"bind another model, one trained for {consumer or 'this feature'}, with its {kind}s" if kind != "contract" else f"bind another model, one trained for {consumer or 'this feature'}",
                     f"为 {consumer or '该功能'} 绑定专门训练、{_KINDS_ZH.get(kind, '契约')}相符的模型",
                 ),
                 _specialist(consumer) if consumer in _SPECIALISTS else None,
             ),
             *(
-                [Fix(Words(f"or change the rule's labels to those of {name or 'the model'}: {_labels(what)}", f"或把规则的标签改成 {name or '该模型'} 的标签：{_labels(what)}"), None)]
+                [Fix(Words(f"or change the rule's labels to those of {name or 'the model'}: {_labels(what)}", f"或把规则的标签改成 {name or '该模型'}的标签：{_labels(what)}"), None)]
                 if kind == "label" and _labels(what)
                 else []
             ),
         ]
     return Found(
         cause=Words(
-            f"{consumer or 'A feature'} is bound to {model}, which cannot do it: {difference[:400]}. The model itself is loaded and in order; another start does not change its {kind}s.",
-            f"{consumer or '某个功能'} 绑定到 {model}，但后者不符合要求：{difference[:400]}。模型本身已加载且正常；重启不会改变它的{_KINDS_ZH.get(kind, '契约')}。",
+            f"{consumer or 'A feature'} is bound to {model.en}, which cannot do it: {difference[:400]}. The model itself is loaded and in order; another start does not change its {kind}{'s' if kind != 'limit' else ''}.",
+            f"{consumer or '某个功能'}绑定到 {model.zh}，但后者不符合要求：{difference[:400]}。模型本身已加载且正常；重启不会改变它的{_KINDS_ZH.get(kind, '契约')}。",
         ),
         evidence=quotes,
         fixes=fixes,
@@ -128,7 +131,7 @@ def _labels(what: str) -> str:
 
 
 def name_is_not_declared(case: Case) -> Found | None:
-    hit = next((hit for hit in case.log.hits(UNDECLARED) if case.log.sees(CONFIGURATION) or _PLACE.search(hit.line.text)), None)
+    hit = next((hit for hit in case.log.hits(UNDECLARED) if _OF_A_CONFIGURATION.search(hit.line.text)), None)
     if hit is None:
         return None
     text = hit.line.text
@@ -204,6 +207,6 @@ RULES: Final = (
         remedy=Words("the nearest declared name", "最接近的已声明名称"),
         check=Words("`vllm-sr config validate`", "`vllm-sr config validate`"),
         judge=name_is_not_declared,
-        sees=(UNDECLARED, CONFIGURATION),
+        sees=(UNDECLARED,),
     ),
 )

@@ -11,7 +11,7 @@ from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import Deployment, deployment
 from headway.doctor.rules.runtime.package_refused import cache_folder, repository
-from headway.doctor.rules.runtime.statement import READY, RETRYING, stated
+from headway.doctor.rules.runtime.statement import READY, RETRYING, called, stated
 from headway.doctor.words import Words
 from headway.runtime.loading.builtins import builtins
 
@@ -37,20 +37,20 @@ def not_in_the_cache(case: Case) -> Found | None:
         return None
     place = deployment(case, found.model)
     repo = repository(found, place) or place.artifact
-    name = found.model or repo or "the model"
+    name = called(found.model or repo, "the model", "该模型")
     folder = cache_folder(case, place)
     revision = place.revision or next((each.revision for each in builtins() if each.repo == repo), "")
     command = f"hf download {repo or '$ARTIFACT'}{f' --revision {revision}' if revision else ''} --cache-dir {folder}"
     offline = case.context.text("env.HF_HUB_OFFLINE")
     switched = offline.lower() in ("1", "true", "yes", "on")
     why = (
-        Words(f"HF_HUB_OFFLINE={offline} forbids downloads", f"HF_HUB_OFFLINE={offline} 禁止下载") if switched else Words("there is no way to the hub", "无法访问 Hub")
+        Words(f"HF_HUB_OFFLINE={offline} forbids downloads", f" HF_HUB_OFFLINE={offline} 禁止下载") if switched else Words("there is no way to the hub", "无法访问 Hub")
     )
     local = "/opt/models/" + (repo.rpartition("/")[2] or "model")
     return Found(
         cause=Words(
-            f"{name}{f' ({repo})' if repo and repo != name else ''} is not in the runtime's cache ({folder}) and {why.en}; trying again cannot help, nor can a longer wait or a token.",
-            f"{name}{f'（{repo}）' if repo and repo != name else ''}不在运行时的缓存（{folder}）中，且 {why.zh}；重试、延长等待或设置令牌都没有用。",
+            f"{name.en}{f' ({repo})' if repo and repo != name.en else ''} is not in the runtime's cache ({folder}) and {why.en}; trying again cannot help, nor can a longer wait or a token.",
+            f"{name.zh}{f'（{repo}）' if repo and repo != name.en else ''}不在运行时的缓存（{folder}）中，且{why.zh}；重试、延长等待或设置令牌都没有用。",
         ),
         evidence=[found.quote, *([case.context.quote("env.HF_HUB_OFFLINE", f"HF_HUB_OFFLINE={offline}")] if switched else [])],
         fixes=[

@@ -11,7 +11,7 @@ from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import Deployment, deployment
-from headway.doctor.rules.runtime.statement import READY, RETRYING, Statement, stated
+from headway.doctor.rules.runtime.statement import READY, RETRYING, Statement, called, stated
 from headway.doctor.words import Words
 
 HASH: Final = sight("a file hash does not match")
@@ -96,14 +96,14 @@ def revision_is_missing(case: Case) -> Found | None:
         return None
     place = deployment(case, found.model)
     repo = repository(found, place)
-    name = repo or found.model or "the repository"
+    name = called(repo or found.model, "the repository", "该仓库")
     commit, quotes = _known_commit(case)
     value = commit or f"$(git ls-remote https://huggingface.co/{repo} HEAD | cut -f1)"
     return Found(
         cause=Words(
-            f"{name} is not one of the built-in models, whose commits are known, so the runtime wants its commit in 40 hex digits. Branches and tags move and are not taken;"
+            f"{name.en} is not one of the built-in models, whose commits are known, so the runtime wants its commit in 40 hex digits. Branches and tags move and are not taken;"
             " the token and the licence have nothing to do with it.",
-            f"{name} 不是内置模型（内置模型的 commit 已知），因此运行时要求给出 40 位十六进制 commit。分支与标签会移动，不被接受；这与令牌、许可证无关。",
+            f"{name.zh} 不是内置模型（内置模型的 commit 已知），因此运行时要求给出 40 位十六进制 commit。分支与标签会移动，不被接受；这与令牌、许可证无关。",
         ),
         evidence=[found.quote, *quotes],
         fixes=[
@@ -170,7 +170,7 @@ def access_denied(case: Case) -> Found | None:
         return None
     place = deployment(case, found.model)
     repo = repository(found, place)
-    name = repo or found.model or "the repository"
+    name = called(repo or found.model, "the repository", "该仓库")
     has_token = next((n for n in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN") if case.context.has(f"env.{n}")), "")
     token = (
         Words(f"A token is set ({has_token}), so its account has no access yet", f"已设置令牌（{has_token}），说明其账号尚无权限")
@@ -180,8 +180,8 @@ def access_denied(case: Case) -> Found | None:
     where = Words(" (in the environment of the router, which starts the runtime)" if place.managed else "", "（设在启动运行时的路由器环境中）" if place.managed else "")
     return Found(
         cause=Words(
-            f"The hub refuses {name}: it is gated or private (a misspelt name looks the same). {token.en}. The files in the cache are not at fault.",
-            f"Hub 拒绝访问 {name}：它是受限或私有仓库（名称拼错时表现相同）。{token.zh}。与缓存中的文件无关。",
+            f"The hub refuses {name.en}: it is gated or private (a misspelt name looks the same). {token.en}. The files in the cache are not at fault.",
+            f"Hub 拒绝访问 {name.zh}：它是受限或私有仓库（名称拼错时表现相同）。{token.zh}。与缓存中的文件无关。",
         ),
         evidence=[found.quote, *([case.context.quote(f"env.{has_token}", f"{has_token} is set")] if has_token else [])],
         fixes=[
@@ -207,11 +207,11 @@ def family_is_unknown(case: Case) -> Found | None:
     architectures = case.context.items("model.config.architectures")
     facts = [part for part in (f"model_type {kind}" if kind else "", f"architectures {', '.join(map(str, architectures))}" if architectures else "", f"head {head}" if head else "") if part]
     shown, shown_zh = (f" ({', '.join(facts)})", f"（{'，'.join(facts)}）") if facts else ("", "")
-    name = found.model or place.artifact or "The package"
+    name = called(found.model or place.artifact, "The package", "该模型包")
     return Found(
         cause=Words(
-            f"{name}{shown} is of an architecture or has a head that no family of this runtime knows. The files are in order; trying again or another version of them changes nothing.",
-            f"{name}{shown_zh} 的架构或输出头不被本运行时的任何模型家族支持。文件本身没有问题；重试或换该模型的版本都无济于事。",
+            f"{name.en}{shown} is of an architecture or has a head that no family of this runtime knows. The files are in order; trying again or another version of them changes nothing.",
+            f"{name.zh}{shown_zh}的架构或输出头不被本运行时的任何模型家族支持。文件本身没有问题；重试或换该模型的版本都无济于事。",
         ),
         evidence=[found.quote],
         fixes=[
@@ -236,14 +236,14 @@ def licence_is_not_accepted(case: Case) -> Found | None:
     place = deployment(case, found.model)
     given = re.search(r"--accept-licen[cs]e[ =]`?([\w.\-+]+)", found.rest) or re.search(r"(?:under|:) ?([A-Za-z][\w.\-+]*\d?[\w\-+]*)", found.rest) or re.match(r"\W*([\w.\-+]+)", found.rest)
     licence = given[1].rstrip(".") if given else ""
-    name = found.model or place.artifact or "the model"
+    name = called(found.model or place.artifact, "the model", "该模型")
     command = f"--accept-licence {licence}"
     if place.artifact and not place.managed:
         command = f"vllm-srun serve {place.artifact} {command}"
     return Found(
         cause=Words(
-            f"{name} is under the licence {licence}, which restricts its use, and nobody has accepted it yet. Nothing is broken: a person has to decide whether this use is allowed.",
-            f"{name} 采用限制用途的许可证 {licence}，尚未有人接受。没有任何故障：需要由人判断当前用途是否被允许。",
+            f"{name.en} is under the licence {licence}, which restricts its use, and nobody has accepted it yet. Nothing is broken: a person has to decide whether this use is allowed.",
+            f"{name.zh} 采用限制用途的许可证 {licence}，尚未有人接受。没有任何故障：需要由人判断当前用途是否被允许。",
         ),
         evidence=[found.quote],
         fixes=[
@@ -267,7 +267,7 @@ def artifact_is_relative(case: Case) -> Found | None:
     url = re.match(r"https?://[^/]+/([\w.\-]+/[\w.\-]+)", value)
     folder = case.log.first(WORKING_FOLDER)
     if url:
-        kind, target = Words("a URL", "URL"), url[1]
+        kind, target = Words("a URL", " URL"), url[1]
         fix = Fix(Words("the id of the repository, owner/name", "填写仓库标识 owner/name"), _setting(name, target))
         other = Fix(Words("or the absolute path of a copy", "或本地副本的绝对路径"), None)
     else:

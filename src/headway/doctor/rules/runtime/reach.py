@@ -11,6 +11,7 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import Fix, Found, Quote
+from headway.doctor.rules.quoted import said
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import deployment, documents, inside
@@ -184,7 +185,7 @@ def no_backend_can_be_used(case: Case) -> Found | None:
     known = Words(f" It has {len(endpoints)}: {listed}." if endpoints else " No endpoint of it is known here.", f"它有 {len(endpoints)} 个后端：{listed}。" if endpoints else "此处看不到它的任何 endpoint。")
     told = Words("", "")
     if sick is not None:
-        text = sick.quote().text[:140]
+        text = said(sick, 140)
         told = Words(f" Seen before: `{text}`.", f"此前可见：`{text}`。")
     first = endpoints[0] if endpoints else ""
     base = first if "//" in first else f"http://{first}"

@@ -6,12 +6,13 @@ import re
 from typing import Final
 
 from headway.doctor.case import Case
+from headway.doctor.evidence.masking import mask
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import deployment
-from headway.doctor.rules.runtime.statement import READY
+from headway.doctor.rules.runtime.statement import READY, called
 from headway.doctor.words import Words
 
 WITHOUT: Final = sight("runs without its recorded kernel choices", pattern=r"(?:model )?(?P<model>[\w./@\-]+) runs without its recorded kernel choices: (?P<why>.*)")
@@ -25,7 +26,7 @@ def recorded_kernels_unused(case: Case) -> Found | None:
     hit = case.log.first(WITHOUT) or case.log.first(NOT_APPLIED)
     if hit is None:
         return _plainly_unverified(case)
-    why = hit["why"].strip()
+    why = mask(hit["why"].strip())
     name = hit["model"] if "model" in hit.match.re.groupindex else ""
     place = deployment(case, name)
     versions = _RECORDED.search(why)
@@ -42,12 +43,12 @@ def recorded_kernels_unused(case: Case) -> Found | None:
         fixes = [install, image]
     found = f"FLA {versions['found']} is here" if versions and versions["found"] else why[:160]
     found_zh = f"此处为 FLA {versions['found']}" if versions and versions["found"] else why[:160]
-    shown = name or place.artifact or "The model"
+    shown = called(name or place.artifact, "The model", "该模型")
     return Found(
         cause=Words(
-            f"{shown} serves, but its self-check is unverified: the kernel choices it was recorded with (FLA {wanted}) were not applied ({found}). Its answers may differ from the released ones."
+            f"{shown.en} serves, but its self-check is unverified: the kernel choices it was recorded with (FLA {wanted}) were not applied ({found}). Its answers may differ from the released ones."
             " A kernel cache kept over restarts does not replace them.",
-            f"{shown} 能够服务，但自检为 unverified：未能应用录制时的内核选择（FLA {wanted}；{found_zh}）。其回答可能与发布版不同。跨重启保留的内核缓存不能代替它们。",
+            f"{shown.zh} 能够服务，但自检为 unverified：未能应用录制时的内核选择（FLA {wanted}；{found_zh}）。其回答可能与发布版不同。跨重启保留的内核缓存不能代替它们。",
         ),
         evidence=[hit.quote()],
         fixes=fixes,

@@ -15,7 +15,7 @@ from headway.doctor.finding import STATED, Fix, Found
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import Deployment, deployment, parameters_of
-from headway.doctor.rules.runtime.statement import READY, RETRYING, became_ready, model_of, stated
+from headway.doctor.rules.runtime.statement import READY, RETRYING, became_ready, called, model_of, stated
 from headway.doctor.words import Words
 
 WARMING: Final = sight(") warming", pattern=r"ready: (?P<model>\S+) \([^)]+\) warming")
@@ -102,7 +102,7 @@ def wait_ended(case: Case) -> Found | None:
         ),
         evidence=quotes,
         fixes=[
-            Fix(Words("start again: the download continues from the cache", "再次启动：下载会从缓存继续"), "vllm-sr serve --config config.yaml"),
+            Fix(Words("start again: the download continues from the cache", "再次启动：下载会从缓存继续"), case.launch.command if "vllm-sr serve" in case.launch.command else "vllm-sr serve --config config.yaml"),
             Fix(Words(f"or allow more time in the environment of the router ({minutes} min)", f"或在路由器的环境中放宽时限（{minutes} 分钟）"), f"VLLM_SRUN_READY_TIMEOUT={minutes}m"),
         ],
         verify=Words("`curl -s localhost:8080/startup-status` shows the deployment as `ready`, and `/ready` answers 200", "`curl -s localhost:8080/startup-status` 显示该 deployment 为 `ready`，且 `/ready` 返回 200"),
@@ -121,7 +121,7 @@ def tries_go_on(case: Case) -> Found | None:
     waits = [5 * 2**index for index in range(attempts - 1)]
     waited = sum(waits[: max(0, attempt - 1)])
     place = deployment(case, found.model)
-    name = found.model or place.artifact or "the model"
+    name = called(found.model or place.artifact, "the model", "该模型")
     busy = re.search(r"busy|in use|unavailable|CUDA-capable", error, re.IGNORECASE)
     cut = re.search(r"download|connection|interrupted|reset|timed? ?out|IncompleteRead|HTTP", error, re.IGNORECASE)
     if cut:
@@ -132,8 +132,8 @@ def tries_go_on(case: Case) -> Found | None:
         fix = Fix(Words("repair what the error names; the runtime then loads the model by itself", "解决该错误所指的问题，运行时随后会自行加载"), "curl -s localhost:8100/v1/models")
     return Found(
         cause=Words(
-            f"{name} is not ready: attempt {attempt} of {attempts} ended with `{error[:200]}`, after {waited} s of pauses (5 s, doubling). That kind of error may pass by itself; this one has not yet.",
-            f"{name} 尚未就绪：第 {attempt} 次尝试（共 {attempts} 次）以 `{error[:200]}` 结束，累计等待 {waited} 秒（首次 5 秒，逐次加倍）。此类错误可能自行消失，但目前还没有。",
+            f"{name.en} is not ready: attempt {attempt} of {attempts} ended with `{error[:200]}`, after {waited} s of pauses (5 s, doubling). That kind of error may pass by itself; this one has not yet.",
+            f"{name.zh} 尚未就绪：第 {attempt} 次尝试（共 {attempts} 次）以 `{error[:200]}` 结束，累计等待 {waited} 秒（首次 5 秒，逐次加倍）。此类错误可能自行消失，但目前还没有。",
         ),
         evidence=[found.quote],
         fixes=[fix, Fix(Words("if the cause needs longer to pass, allow more tries", "若该原因需要更久才能消失，增加尝试次数"), f"--load-attempts {2 * attempts}")],

@@ -9,8 +9,10 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
+from headway.doctor.evidence.masking import mask
 from headway.doctor.evidence.sight import Sight, sight
 from headway.doctor.finding import Quote
+from headway.doctor.words import Words
 
 READY: Final = sight(
     ": ready on ", " is ready: ", "router ready", "All model deployments are ready",
@@ -40,7 +42,7 @@ class Statement:
     attempt: tuple[int, int] | None = None
 
     def __getitem__(self, group: str) -> str:
-        return (self.match[group] or "") if group in self.match.re.groupindex else ""
+        return mask(self.match[group] or "") if group in self.match.re.groupindex else ""
 
 
 def stated(case: Case, *phrases: Sight) -> Statement | None:
@@ -64,15 +66,20 @@ def _in_probes(case: Case, phrases: tuple[Sight, ...]) -> Iterator[Statement]:
                 start = max(0, match.start() - 80)
                 found = _MODEL.search(text)
                 model = next((group for group in found.groups() if group), "") if found else ""
-                yield Statement(match, text[match.end() : match.end() + 400].strip(" :"), model, case.context.quote(f"host.probes.{index}", text[start : start + 220]), None)
+                yield Statement(match, mask(text[match.end() : match.end() + 400]).strip(" :"), model, case.context.quote(f"host.probes.{index}", text[start : start + 220]), None)
 
 
 def behind(hit: Hit) -> str:
     """What stands behind the match: in the JSON member that holds it, else in the line."""
     for value in hit.line.fields.values():
         if isinstance(value, str) and (found := hit.match.re.search(value)):
-            return value[found.end() :]
-    return hit.line.text[hit.match.end() :]
+            return mask(value[found.end() :])
+    return mask(hit.line.text[hit.match.end() :])
+
+
+def called(name: str, en: str, zh: str) -> Words:
+    """A name, or words for a thing without one."""
+    return Words(name or en, name or zh)
 
 
 def model_of(hit: Hit) -> str:

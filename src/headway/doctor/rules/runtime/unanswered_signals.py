@@ -6,12 +6,13 @@ import math
 from typing import Final
 
 from headway.doctor.case import Case
+from headway.doctor.evidence.masking import mask
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SERVED, deployment, documents, inside
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
-from headway.doctor.rules.runtime.readings import growth, last, phase_seconds
+from headway.doctor.rules.runtime.readings import Reading, growth, last, phase_seconds, readings
 from headway.doctor.rules.runtime.statement import READY
 from headway.doctor.rules.runtime.unknown import (
     RULE_MATCHED,
@@ -65,7 +66,7 @@ def answers_come_too_late(case: Case) -> Found | None:
         cause=Words(
             f"{unknown.count} answers of {unknown.deployment or 'the model'}{f' ({place.artifact})' if place.artifact else ''} for {signal} did not come {within.en}, so the signal is unknown and never matches.{parts.en}"
             " The deployment itself is ready.",
-            f"{unknown.deployment or '该模型'}{f'（{place.artifact}）' if place.artifact else ''}有 {unknown.count} 次对 {signal} 的回答{within.zh}，信号因此未知、从不匹配。{parts.zh}deployment 本身已就绪。",
+            f"{unknown.deployment or '该模型'}{f'（{place.artifact}）' if place.artifact else ' '}有 {unknown.count} 次对 {signal} 的回答{within.zh}，信号因此未知、从不匹配。{parts.zh}deployment 本身已就绪。",
         ),
         evidence=[*quotes, *([ready.quote] if ready else [])],
         fixes=[
@@ -103,7 +104,7 @@ def _configured_limit(case: Case, signal: str) -> float | None:
 def nobody_answers(case: Case) -> Found | None:
     unknown = unknown_answers(case, "unavailable", "not_ready")
     probes = case.log.hits(PROBE)
-    gauge = next((each for each in [last(case, "vsr_model_runtime_ready")] if each is not None and each.value == 0), None)
+    gauge = _not_ready(case)
     if unknown is None and gauge is None and len(probes) < 3:
         return None
     name = (unknown.deployment if unknown else "") or (gauge.labels.get("deployment", "") if gauge else "") or (str(fields_of(probes[0]).get("deployment", "")) if probes else "")
@@ -118,9 +119,12 @@ def nobody_answers(case: Case) -> Found | None:
     base = place.endpoint or "http://localhost:8100"
     shown = Words(f" Its probe says `{error[:160]}`." if error else "", f"探测结果：`{error[:160]}`。" if error else "")
     if reason is not None:
-        shown = Words(f" Its own reason: `{reason['why'][:160]}`.", f"它自己给出的原因：`{reason['why'][:160]}`。")
+        why = mask(reason["why"])[:160]
+        shown = Words(f" Its own reason: `{why}`.", f"它自己给出的原因：`{why}`。")
     lost = Words(f"{count} answers were unknown (`unavailable`)" if count else "signals that need it are unknown", f"有 {count} 次回答为 `unavailable`" if count else "依赖它的信号均为未知")
     strength = 0.9 if ready is False or error or reason else 0.75
+    if unknown is None and not own and reason is None:
+        strength = 0.5  # a start that goes on shows the same
     if unknown is not None and unknown.count < 3 and ready is None and not error:
         strength = 0.5
     return Found(
@@ -138,6 +142,12 @@ def nobody_answers(case: Case) -> Found | None:
         weight="degraded",
         explains=("N1",) if place.endpoint else (),
     )
+
+
+def _not_ready(case: Case) -> Reading | None:
+    """The gauge of the first deployment whose last value is 0."""
+    latest = {tuple(sorted(each.labels.items())): each for each in readings(case, "vsr_model_runtime_ready")}
+    return next((each for each in latest.values() if each.value == 0), None)
 
 
 def queue_is_full(case: Case) -> Found | None:
@@ -165,7 +175,7 @@ def queue_is_full(case: Case) -> Found | None:
         fixes=[
             Fix(
                 Words(f"more capacity: a second replica ({replicas + 1} in all), or a GPU", f"增加容量：再加一个副本（共 {replicas + 1} 个），或配 GPU"),
-                f"global.model_catalog.deployments.{name or 'primary'}.replicas: [{', '.join(['{device: auto}'] * (replicas + 1))}]",
+                f"vllm-srun serve {place.artifact} --port 8101" if place.artifact and not place.managed else f"global.model_catalog.deployments.{name or 'primary'}.replicas: [{', '.join(['{device: auto}'] * (replicas + 1))}]",
             ),
             Fix(Words("or a smaller model, or a process of its own for the busiest signal", "或更小的模型，或让最繁忙的信号使用独立进程"), None),
             Fix(Words("only for short bursts: a longer queue of the worker", "仅用于短暂突发：加长 worker 的队列"), "--max-queue 2048"),
@@ -212,12 +222,13 @@ def safety_matches_unanswered(case: Case) -> Found | None:
     rule, why = str(fields.get("rule", "")) or "the safety rule", str(fields.get("reason", "")) or str(fields.get("type", ""))
     name = str(fields.get("deployment", "")) or next((d for u in [unknown_answers(case, "unavailable", "timeout", "overloaded")] if u and (d := u.deployment)), "")
     if not name:
-        gauge = last(case, "vsr_model_runtime_ready")
-        name = gauge.labels.get("deployment", "") if gauge and gauge.value == 0 else ""
+        unready = _not_ready(case)
+        name = unready.labels.get("deployment", "") if unready else ""
     place = deployment(case, name)
     reason = case.log.first(FAILED_LOAD)
     base = place.endpoint or "http://localhost:8100"
-    told = Words(f" The deployment's reason: `{reason['why'][:140]}`." if reason else "", f"该 deployment 的原因：`{reason['why'][:140]}`。" if reason else "")
+    own = mask(reason["why"])[:140] if reason else ""
+    told = Words(f" The deployment's reason: `{own}`." if own else "", f"该 deployment 的原因：`{own}`。" if own else "")
     gauge = last(case, "vsr_model_runtime_ready", deployment=name)
     return Found(
         cause=Words(

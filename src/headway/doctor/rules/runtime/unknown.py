@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
+from headway.doctor.evidence.masking import mask
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import Quote
 from headway.doctor.rules.runtime.readings import PRINTED, growth, last
@@ -46,8 +47,9 @@ class Unknown:
 
 
 def fields_of(hit: Hit) -> Mapping[str, Any]:
-    """Members of a JSON line, else `name=value` pairs of its text."""
-    return hit.line.fields or dict(_FIELD.findall(hit.line.text))
+    """Members of a JSON line, else `name=value` pairs of its text; masked."""
+    members = hit.line.fields or dict(_FIELD.findall(hit.line.text))
+    return {name: mask(value) if isinstance(value, str) else value for name, value in members.items()}
 
 
 def unknown_answers(case: Case, *reasons: str) -> Unknown | None:

@@ -121,7 +121,7 @@ def input_is_too_long(case: Case) -> Found | None:
     what = Words("its input limit", "输入上限") if code == "max_length_exceeded" else Words("its scan budget", "扫描预算")
     return Found(
         cause=Words(
-            f"{len(hits)} {surface + ' ' if surface else ''}calls of {name or 'a deployment'} were refused with `{code}`: {sizes.en} came, and it {bound.en} ({what.en}{f', overflow: {overflow}' if overflow else ''}). {note.en}",
+            f"{len(hits)} {surface + ' ' if surface else ''}call{'s' if len(hits) > 1 else ''} of {name or 'a deployment'} {'were' if len(hits) > 1 else 'was'} refused with `{code}`: {sizes.en} came, and it {bound.en} ({what.en}{f', overflow: {overflow}' if overflow else ''}). {note.en}",
             f"{name or '某个 deployment'} 有 {len(hits)} 次{f' {surface} ' if surface else ''}调用以 `{code}` 被拒：输入{sizes.zh}，而它{bound.zh}（{what.zh}{f'，overflow: {overflow}' if overflow else ''}）。{note.zh}",
         ),
         evidence=[hit.quote() for hit in hits[:2]],

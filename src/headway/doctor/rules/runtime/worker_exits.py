@@ -7,11 +7,14 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
+from headway.doctor.evidence.masking import mask
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import Fix, Found, Quote
+from headway.doctor.rules.quoted import said
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import deployment
+from headway.doctor.rules.runtime.statement import called
 from headway.doctor.rules.runtime.unknown import fields_of
 from headway.doctor.words import Words
 
@@ -81,20 +84,20 @@ def worker_does_not_stay(case: Case) -> Found | None:
         return None
     first = cannot or socket or exits[0]
     assert first is not None
-    name = str(fields_of(first).get("deployment", "")) or next((d for hit in exits if (d := str(fields_of(hit).get("deployment", "")))), "")
-    who = name or deployment(case, "").name or "the deployment"
+    name = str(fields_of(first).get("deployment", "")) or next((d for hit in exits if (d := str(fields_of(hit).get("deployment", "")) or hit["label"])), "")
+    who = called(name or deployment(case, "").name, "the deployment", "该 deployment")
     command = case.context.text("env.VLLM_SRUN_COMMAND")
     code = next((code for hit in exits if (code := _code(hit)) is not None), None)
     times = len(exits)
-    count = Words(f" ({times} exits{f' with code {code}' if code is not None else ''})" if times else "", f"（退出 {times} 次{f'，退出码 {code}' if code is not None else ''}）" if times else "")
+    count = Words(f" ({times} exit{'s' if times > 1 else ''}{f' with code {code}' if code is not None else ''})" if times else "", f"（退出 {times} 次{f'，退出码 {code}' if code is not None else ''}）" if times else "")
     quotes: list[Quote] = [first.quote(), *(hit.quote() for hit in exits[:1] if hit is not first)]
     if command:
         quotes.append(case.context.quote("env.VLLM_SRUN_COMMAND", f"VLLM_SRUN_COMMAND={command}"))
     if socket is not None:
         return Found(
             cause=Words(
-                f"The worker of {who} cannot use its socket{count.en}: `{socket.quote().text[:200]}`. Its folder has to be private (0700, no link) and its path at most 100 characters long.",
-                f"{who} 的 worker 无法使用其 socket{count.zh}：`{socket.quote().text[:200]}`。其目录必须私有（0700、非链接），路径不超过 100 个字符。",
+                f"The worker of {who.en} cannot use its socket{count.en}: `{said(socket)}`. Its folder has to be private (0700, no link) and its path at most 100 characters long.",
+                f"{who.zh} 的 worker 无法使用其 socket{count.zh}：`{said(socket)}`。其目录必须私有（0700、非链接），路径不超过 100 个字符。",
             ),
             evidence=quotes,
             fixes=[
@@ -109,26 +112,26 @@ def worker_does_not_stay(case: Case) -> Found | None:
         groups = cannot.match.re.groupindex
         exe = next((value for group in ("command", "exe", "module") if group in groups and (value := cannot[group])), "") or (command.split()[0] if command else "")
         missing = cannot["module"]
-        said = cannot.quote().text[:160]
+        told = said(cannot)
         cause = Words(
-            f"The worker of {who} cannot be started{count.en}: {f'`{exe}`' if exe else 'its command'} does not run ({said}){f'; VLLM_SRUN_COMMAND is `{command}`' if command else ''}. The model is not at fault.",
-            f"{who} 的 worker 无法启动{count.zh}：{f'`{exe}`' if exe else '其命令'} 不能运行（{said}）{f'；VLLM_SRUN_COMMAND 为 `{command}`' if command else ''}。与模型无关。",
+            f"The worker of {who.en} cannot be started{count.en}: {f'`{exe}`' if exe else 'its command'} does not run ({told}){f'; VLLM_SRUN_COMMAND is `{command}`' if command else ''}. The model is not at fault.",
+            f"{who.zh} 的 worker 无法启动{count.zh}：{f'`{exe}`' if exe else '其命令'} 不能运行（{told}）{f'；VLLM_SRUN_COMMAND 为 `{command}`' if command else ''}。与模型无关。",
         )
         strength = 0.9
     elif missing:
         assert module is not None
         quotes.append(module.quote())
         cause = Words(
-            f"The worker of {who} ends at once{count.en}: the Python of its command has no `{missing}`{f' (VLLM_SRUN_COMMAND is `{command}`)' if command else ''}. Restarting it cannot help.",
-            f"{who} 的 worker 立即退出{count.zh}：其命令所用的 Python 没有 `{missing}`{f'（VLLM_SRUN_COMMAND 为 `{command}`）' if command else ''}。反复重启没有用。",
+            f"The worker of {who.en} ends at once{count.en}: the Python of its command has no `{missing}`{f' (VLLM_SRUN_COMMAND is `{command}`)' if command else ''}. Restarting it cannot help.",
+            f"{who.zh} 的 worker 立即退出{count.zh}：其命令所用的 Python 没有 `{missing}`{f'（VLLM_SRUN_COMMAND 为 `{command}`）' if command else ''}。反复重启没有用。",
         )
         strength = 0.9
     else:
         meaning = _NO_COMMAND.get(code or 0, "")
         last = next((hit["last"] for hit in exits if "last" in hit.match.re.groupindex and hit["last"]), "")
         cause = Words(
-            f"The worker of {who} ends at once, again and again{count.en}{f': {last[:160]}' if last else ''}{f'; {meaning}' if meaning else ''}{f' (VLLM_SRUN_COMMAND is `{command}`)' if command else ''}. Its first lines say why; the router only restarts it.",
-            f"{who} 的 worker 反复立即退出{count.zh}{f'：{last[:160]}' if last else ''}{f'；{_NO_COMMAND_ZH[code or 0]}' if meaning else ''}{f'（VLLM_SRUN_COMMAND 为 `{command}`）' if command else ''}。其最初几行会说明原因；路由器只是不断重启它。",
+            f"The worker of {who.en} ends at once, again and again{count.en}{f': {last[:160]}' if last else ''}{f'; {meaning}' if meaning else ''}{f' (VLLM_SRUN_COMMAND is `{command}`)' if command else ''}. Its first lines say why; the router only restarts it.",
+            f"{who.zh} 的 worker 反复立即退出{count.zh}{f'：{last[:160]}' if last else ''}{f'；{_NO_COMMAND_ZH[code or 0]}' if meaning else ''}{f'（VLLM_SRUN_COMMAND 为 `{command}`）' if command else ''}。其最初几行会说明原因；路由器只是不断重启它。",
         )
         strength = 0.9 if meaning else 0.7
     package = missing.split(".")[0] if missing else ""
@@ -169,7 +172,7 @@ def device_fault(case: Case) -> Found | None:
     xid = next((m["number"] for hit in faults if (m := _XID.search(hit.line.text))), "")
     name = str(fields_of(fault).get("deployment", "")) or next((d for hit in exits if (d := str(fields_of(hit).get("deployment", "")))), "")
     place = deployment(case, name)
-    what = (fault["what"] or fault.line.text).strip()[:160]
+    what = mask((fault["what"] or fault.line.text).strip())[:160]
     times = max(len(exits), 1)
     device = place.device or (m[0] if (m := re.search(r"\b(?:cuda|rocm):\d+", fault.line.text)) else "the GPU")
     driver = next((hit for hit in faults if "Xid" in hit.line.text), None)
@@ -186,7 +189,7 @@ def device_fault(case: Case) -> Found | None:
     return Found(
         cause=Words(
             f"The worker of {name or 'the model'} ended with code 3 after a device fault (`{what}`), {again.en}.{known.en} After such an error the process cannot use the card any more, so it leaves on purpose; this is not a lack of memory.",
-            f"{name or '该模型'} 的 worker 在设备故障（`{what}`）后以退出码 3 结束，{again.zh}。{known.zh}出现此类错误后进程无法再使用该卡，因此有意退出；这不是内存不足。",
+            f"{name or '该模型'}的 worker 在设备故障（`{what}`）后以退出码 3 结束，{again.zh}。{known.zh}出现此类错误后进程无法再使用该卡，因此有意退出；这不是内存不足。",
         ),
         evidence=[fault.quote(), *(hit.quote() for hit in exits[:1]), *([driver.quote()] if driver and driver is not fault else [])],
         fixes=fixes,

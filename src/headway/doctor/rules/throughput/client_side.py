@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from statistics import median
 from typing import Final
@@ -21,6 +22,7 @@ from headway.doctor.words import Words
 _FEW: Final = 8.0  # running requests that leave a batch of any GPU nearly empty
 _IDLE_GPU: Final = 0.70
 _CLIENTS: Final = ("bench", "guidellm", "locust", "aiperf", "genai-perf", "client", "load", "wrk", "k6")
+_ASKS: Final = re.compile(r"(?i)throughput|tok(?:en)?s?\s?/\s?s|吞吐|利用率|utili[sz]ation")
 _SPREAD: Final = 0.05
 
 
@@ -33,7 +35,7 @@ def client_limited(case: Case) -> Found | Abstention | None:
     if gpu is not None and not idle_gpu:
         return None
     complaint = complains_of(case.context, "throughput")
-    one_by_one = shape.running <= 2
+    one_by_one = shape.running <= 2 or (shape.running <= 4 and _constant(case) and _ASKS.search(case.context.text("said")) is not None)
     if not complaint and not (idle_gpu and _steady(case)):
         return None
     if not idle_gpu and not one_by_one and queue is None:
@@ -160,6 +162,11 @@ def _steady(case: Case) -> bool:
     traffic of many users looks different, and is no fault."""
     counts = [sample.running for sample in case.load if sample.running is not None]
     return len(counts) >= 3 and min(counts) >= 1 and max(counts) - min(counts) <= 1
+
+
+def _constant(case: Case) -> bool:
+    counts = [sample.running for sample in case.load if sample.running is not None]
+    return len(counts) >= 3 and min(counts) == max(counts)
 
 
 def _many_at_times(case: Case, shape: LoadShape) -> bool:

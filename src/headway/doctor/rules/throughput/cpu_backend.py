@@ -148,8 +148,8 @@ def _arithmetic(case: Case) -> Found | Abstention | None:
         return None
     sum_en = f"{steps:.2f} steps/s x weights is {rate:.1f} GiB/s" + (f", {rate / roof:.0%} of the measured {roof:g} GB/s" if roof else "")
     sum_zh = f"{steps:.2f} 步/秒 x 权重 = {rate:.1f} GiB/s" + (f"，是实测 {roof:g} GB/s 的 {rate / roof:.0%}" if roof else "")
-    if (swap := case.context.number("host.swap_used_gib") or 0.0) >= 1.0:
-        return None if case.context.number("host.ram_gib") else _factor(case, sum_en, sum_zh, ("swap", "swap"), case.context.quote("host.swap_used_gib", f"{swap:g}"), None)
+    if (case.context.number("host.swap_used_gib") or 0.0) >= 1.0:
+        return None  # memory, not arithmetic
     dtype = case.launch.fact("dtype")
     if dtype and any(word in dtype.value for word in ("float16", "half")) and "bfloat16" not in dtype.value:
         return _factor(
@@ -170,9 +170,7 @@ def _arithmetic(case: Case) -> Found | Abstention | None:
     )
 
 
-def _factor(case: Case, sum_en: str, sum_zh: str, why: tuple[str, str], quote: Quote, fix: Fix | None) -> Found | None:
-    if fix is None:
-        return None
+def _factor(case: Case, sum_en: str, sum_zh: str, why: tuple[str, str], quote: Quote, fix: Fix) -> Found:
     return Found(
         cause=Words(f"Decoding crawls: {sum_en}; {why[0]}.", f"解码极慢：{sum_zh}；{why[1]}。"),
         evidence=[quote, *_load_quote(case)],

@@ -22,7 +22,7 @@ _WHOLE_CORE: Final = 0.90
 _GPU_WAITS: Final = 0.70
 _FRONT: Final = re.compile(r"(?i)api.?server|uvicorn|http|front|launcher|openai|metrics \(")
 _ENGINE: Final = re.compile(r"(?i)engine.?core|engine|worker|scheduler")
-_OTHERS: Final = re.compile(r"(?i)bench|client|locust|guidellm|aiperf|load ?gen|k6|wrk")
+_OTHERS: Final = re.compile(r"(?i)bench|client|locust|guidellm|aiperf|load ?gen|k6|wrk|host|total|system|node|machine")
 
 
 def host_core(case: Case) -> Found | Abstention | None:
@@ -33,10 +33,13 @@ def host_core(case: Case) -> Found | Abstention | None:
         return None
     # several threads may use more than a core; what is pinned to one stands at 100 %
     full = [busy for busy in busy_processes(case.context) if _WHOLE_CORE <= busy.cores <= 1.6 and not _OTHERS.search(busy.name)]
-    pinned = next((busy for busy in full if _FRONT.search(busy.name) or _ENGINE.search(busy.name)), None)
+    known = next((busy for busy in full if _FRONT.search(busy.name) or _ENGINE.search(busy.name)), None)
+    pinned = known or next(iter(full), None)
     if pinned is None:
         return None
     shape = shape_of(case.load)
+    if known is None and (gpu is None or shape is None):
+        return None
     if gpu is None and (shape is None or shape.running < 2):
         return Abstention(
             Words(
@@ -63,7 +66,7 @@ def host_core(case: Case) -> Found | Abstention | None:
             f"py-spy top --pid $(pgrep -f {'api_server' if front else 'EngineCore'} | head -1) under the same load: below 90 % of a core, and tokens/s rises",
             f"在相同负载下运行 py-spy top --pid $(pgrep -f {'api_server' if front else 'EngineCore'} | head -1)：占用低于一个核的 90%，tokens/s 上升",
         ),
-        confidence=0.85 if gpu else 0.65,
+        confidence=0.65 if gpu is None or known is None else 0.85,
         weight="degraded",
         explains=("T4",),
     )

@@ -93,7 +93,8 @@ def long_prompts(case: Case) -> Found | None:
     if ratio < 8 or (share is not None and share < _LONG_SHARE):
         return None
     pressed = shape is not None and (shape.waiting_share >= 0.5 or shape.running >= 16)
-    confidence = 0.75 if share is not None and pressed else 0.65 if share is not None and share >= 0.7 else 0.6 if pressed and ratio >= 15 else 0.4
+    bothers = pressed or complains_of(case.context, "throughput")
+    confidence = 0.75 if share is not None and pressed else 0.65 if share is not None and share >= 0.7 else 0.6 if bothers and ratio >= 15 else 0.4
     text = f", and {share:.0%} of the time of a request is prefill" if share is not None else ""
     text_zh = f"，请求 {share:.0%} 的时间花在预填充上" if share is not None else ""
     hits = f" The prefix cache saves {shape.hit_rate:.0%} of it." if shape and shape.hit_rate is not None else ""

@@ -11,6 +11,7 @@ from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.complaint import complains_of
 from headway.doctor.facts.first_token import total_of
+from headway.doctor.facts.launch import ENGINE_CONFIG, VERSION
 from headway.doctor.facts.metrics import span_of
 from headway.doctor.facts.requests import RequestRow, is_guided
 from headway.doctor.finding import Fix, Found, Quote
@@ -108,10 +109,19 @@ def _warm_up(case: Case) -> list[Fix]:
 
 
 def _after_ready(case: Case) -> list[Hit]:
-    ready = case.log.first(READY)
-    if ready is None:
+    """Compile lines while the server serves: the last event before them is that it is ready, not that it starts."""
+    if not case.log.sees(READY):
         return [hit for hit in case.log.hits(COMPILED) if hit["kernel"]]
-    return [hit for hit in case.log.hits(COMPILED) if hit.line.source == ready.line.source and hit.line.number > ready.line.number]
+    serving: dict[str, bool] = {}
+    found: list[Hit] = []
+    for hit in case.log.hits(READY, ENGINE_CONFIG, VERSION, COMPILED):
+        if hit.match.re is READY.pattern:
+            serving[hit.line.source] = True
+        elif hit.match.re is not COMPILED.pattern:
+            serving[hit.line.source] = False
+        elif serving.get(hit.line.source):
+            found.append(hit)
+    return found
 
 
 def _compile_words(after: Sequence[Hit]) -> tuple[str, str, list[Quote]]:

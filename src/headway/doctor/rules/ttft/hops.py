@@ -109,7 +109,10 @@ def _in_lumps(rows: list[RequestRow], gap: Gap) -> bool | None:
         return gap.itl_client < _BURST * gap.itl_server
     if gap.itl_client is not None and gap.whole:
         return gap.itl_client < 0.005 and gap.client >= 0.9 * gap.whole
-    return False if counted else None
+    if counted:
+        return False
+    at_once = gap.whole is not None and gap.server is not None and gap.client >= 0.85 * gap.whole and gap.server < 0.3 * gap.client
+    return True if at_once else None
 
 
 def _gap_words(gap: Gap) -> tuple[str, str]:
