@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from headway.doctor.collect.metrics import parse_metrics
 from headway.doctor.evidence.context import Context
 from headway.doctor.evidence.log.log import Log
 from headway.doctor.evidence.log.scan import read_logs
 from headway.doctor.facts.load import SIGHTS, clock_seconds, load_of, preempted, shape_of
+from headway.telemetry.metrics import EngineMetrics
+from headway.telemetry.stats import NOTHING
 
 NEW = (
     "(APIServer pid=7) INFO 08-04 20:51:18 [loggers.py:310] Engine 000: Avg prompt throughput: 93.9 tokens/s, Avg generation throughput: 803.0 tokens/s, Running: 47 reqs, "
@@ -96,3 +100,16 @@ def test_shape_leaves_idle_samples_out(tmp_path: Path) -> None:
 def test_clock() -> None:
     assert clock_seconds("11-29 09:14:03") == clock_seconds("2026-11-29T09:14:03Z")
     assert clock_seconds("no time") is None
+
+
+def test_our_own_metrics_under_all_their_names() -> None:
+    """Old spellings are exported beside the new ones: each number counts once."""
+    metrics = EngineMetrics("m", max_model_len=128)
+    samples = []
+    for second in (0, 10):
+        metrics.on_step(replace(NOTHING, running=3, waiting=2, kv_usage=0.5, generation_tokens=40, prompt_tokens=100, prefix_queries=100, prefix_hits=25, preemptions=1))
+        samples.append({"t": second, **parse_metrics(metrics.render().decode())})
+    before, after = load_of(Log(), Context({"metrics": samples}))
+    assert (before.running, before.waiting, before.usage, before.preemptions, before.engines) == (3, 2, 0.5, 1, 1)
+    assert (after.generation_rate, after.prompt_rate, after.hit_rate) == (4, 10, 0.25)
+    assert preempted((before, after)) == 1

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.doctor.evidence.masking import MASK, mask, names_a_secret
+from headway.doctor.evidence.yaml_text import parsed
 from headway.doctor.finding import Quote
 from headway.errors import DoctorError
 
 _BYTES_AT_MOST: Final = 8 << 20
-_DEPTH_AT_MOST: Final = 64
-_NODES_AT_MOST: Final = 500_000
 _QUOTE_CHARS: Final = 240
 
 
@@ -78,41 +77,21 @@ class Context:
 
 def read_context(path: Path) -> Context:
     """Raises DoctorError (`context_unreadable`) when it is no readable YAML mapping, or one beyond the limits."""
-    import yaml  # takes 15 ms, and most logs come without a context
-
     try:
         if (size := path.stat().st_size) > _BYTES_AT_MOST:
             raise _unreadable(path, f"has {size} bytes, at most {_BYTES_AT_MOST} are read")
-        tree = yaml.load(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (OSError, yaml.YAMLError, RecursionError, ValueError) as error:
+        tree = parsed(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise _unreadable(path, f"cannot be read: {error}") from error
     if tree is None:
         tree = {}
     if not isinstance(tree, dict):
         raise _unreadable(path, f"must be a mapping, found {type(tree).__name__}")
-    if not _is_bounded(tree):
-        raise _unreadable(path, f"is deeper than {_DEPTH_AT_MOST} levels, or has more than {_NODES_AT_MOST} members with its aliases written out")
     return Context(masked(tree))
 
 
 def _unreadable(path: Path, why: str) -> DoctorError:
     return DoctorError(f"the context {path} {why}", reason="context_unreadable", fix="Give a YAML mapping, as `headway doctor collect` writes it.")
-
-
-def _is_bounded(tree: Any) -> bool:
-    """Aliases can make a small file endless; they are counted as often as they are used."""
-    ahead: list[tuple[Any, int]] = [(tree, 0)]
-    nodes = 0
-    while ahead:
-        value, depth = ahead.pop()
-        nodes += 1
-        if depth > _DEPTH_AT_MOST or nodes > _NODES_AT_MOST:
-            return False
-        if isinstance(value, Mapping):
-            ahead += [(member, depth + 1) for member in value.values()]
-        elif isinstance(value, (list, tuple, set)):
-            ahead += [(member, depth + 1) for member in value]
-    return True
 
 
 def masked(value: Any, key: str = "") -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 MASK: Final = "[masked]"
@@ -32,38 +33,45 @@ _SHAPES: Final = (
     r"(?:c2st|c2tf|aGZf|Z2hwX|Z2hvX|Z2l0aHViX3Bhd|QUtJQ|QVNJQ|bnZhcGkt|eG94[YWJlcHJz]|Z3NrX)[A-Za-z0-9+/]{8,}={0,2}",
 )
 # Each rule has two groups: what stays, and what goes.
-_RULES: Final = (
-    re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)([\s\S]*?)(?=-----END|\Z)"),
+_PATTERNS: Final = (
+    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)([\s\S]*?)(?=-----END|\Z)",
     # Authorization: Bearer xyz, also in JSON and curl -H; cookies to the end of the header
-    re.compile(r"(?i)((?:proxy-)?authorization[\"']?\s*[:=,]\s*\\?[\"']?(?:(?:bearer|basic|digest|token|negotiate|apikey)\s+)?)([^\s\"',}\\]+)"),
-    re.compile(r"(?i)(\b(?:set-)?cookie[\"']?\s*:\s*[\"']?)([^\"'\r\n]+)"),
-    re.compile(r"(?i)(\bbearer\s+)([A-Za-z0-9._~+/=-]{6,})"),
+    r"(?i)((?:proxy-)?authorization[\"']?\s*[:=,]\s*\\?[\"']?(?:(?:bearer|basic|digest|token|negotiate|apikey)\s+)?)([^\s\"',}\\]+)",
+    r"(?i)(\b(?:set-)?cookie[\"']?\s*:\s*[\"']?)([^\"'\r\n]+)",
+    r"(?i)(\bbearer\s+)([A-Za-z0-9._~+/=-]{6,})",
     # scheme://user:password@host, scheme://token@host
-    re.compile(r"(?i)(\b[a-z][a-z0-9+.-]{1,20}://)([^\s/@\"']{1,400})(?=@)"),
-    re.compile(r"(https://hooks\.slack\.com/services/)([A-Za-z0-9/]+)"),
+    r"(?i)(\b[a-z][a-z0-9+.-]{1,20}://)([^\s/@\"']{1,400})(?=@)",
+    r"(https://hooks\.slack\.com/services/)([A-Za-z0-9/]+)",
     # --api-key one two; as words of a list: "--api-key", "one"
-    re.compile(
+    (
         r"(?i)(--(?:[a-z-]*api-keys?|[a-z-]*token|[a-z-]*password|[a-z-]*secret|[a-z-]*access-key)(?![a-z-])[\"']?(?:[ =]|, ?)+)"
         r"((?![\"']?-)[\"']?[^\s\"',\]]+[\"']?(?:(?: +|, ?)(?![\"']?-)[\"']?[^\s\"',\]|;&]+[\"']?)*)"
     ),
-    re.compile(r"((?:^|\s)(?:-u|--user)[ =][\"']?[^\s:\"']+:)([^\s\"']+)"),
+    r"((?:^|\s)(?:-u|--user)[ =][\"']?[^\s:\"']+:)([^\s\"']+)",
     # a block of YAML: name: >-, and the lines under it
-    re.compile(rf"(?i)({_NAME}[\"']?:\s*[>|][+-]?\d?[ \t]*\n)((?:[ \t]+\S[^\n]*(?:\n|$))+)"),
+    rf"(?i)({_NAME}[\"']?:\s*[>|][+-]?\d?[ \t]*\n)((?:[ \t]+\S[^\n]*(?:\n|$))+)",
     # name: [one, two], then name=value, name: value, "name": "value", <name>value
-    re.compile(rf"(?i)({_NAME}[\"']?\s*[=:]\s*)([\[(][^\])]*[\])])"),
-    re.compile(rf"(?i)({_NAME}\\?[\"']?\s*[=:]\s*(?:!!\w+\s+)?[bru]?\\?[\"'])((?:\\.|[^\"'\\]){{1,4000}})"),
-    re.compile(rf"(?i)({_NAME}\\?[\"']?\s*(?:=|:(?!//))\s*)({_END}{{3,}})"),
+    rf"(?i)({_NAME}[\"']?\s*[=:]\s*)([\[(][^\])]*[\])])",
+    rf"(?i)({_NAME}\\?[\"']?\s*[=:]\s*(?:!!\w+\s+)?[bru]?\\?[\"'])((?:\\.|[^\"'\\]){{1,4000}})",
+    rf"(?i)({_NAME}\\?[\"']?\s*(?:=|:(?!//))\s*)({_END}{{3,}})",
     # well-known shapes, wherever they stand
-    re.compile(rf"()(?<![A-Za-z0-9])((?:{'|'.join(_SHAPES)}))"),
+    rf"()(?<![A-Za-z0-9])((?:{'|'.join(_SHAPES)}))",
 )
-_NAMED: Final = frozenset(rule for rule in _RULES if _NAME in rule.pattern)
+
+
+@cache
+def _rules() -> tuple[tuple[re.Pattern[str], bool], ...]:
+    """(rule, whether it goes by the name before a secret). Compiled when the first hint of a secret is met."""
+    return tuple((re.compile(pattern), _NAME in pattern) for pattern in _PATTERNS)
+
+
 _STEMS: Final = ("key", "token", "secret", "passw", "passphrase", "pwd", "credential", "session", "jwt")
 _HINTS: Final = re.compile(
     r"(?i)key|token|secret|pass|pwd|credential|cookie|session|jwt|bearer|authorization|@|sk[-_]|pk[-_]|rk_|hf_|gh[pousr]_|github_pat|glpat|xox|xapp|AKIA|ASIA|AROA|AIDA|AIza|ya29|nvapi|gsk_|xai-|r8_|pplx|npm_|pypi-|dop_v1|eyJ|slack|-u |--user"
     r"|c2st|c2tf|aGZf|Z2hw|Z2hv|Z2l0|QUtJ|QVNJ|bnZh|eG94|Z3Nr"
 )
 # words that follow `token:` and the like in ordinary text and are no secrets; a name of a variable is none either
-_PLAIN: Final = re.compile(r"(?i)^[\"'\[(]*(?:none|null|true|false|nil|\d{1,9}(?:\.\d+)?|\*+|\[masked|set|[>|][+-]?|unset|yes|no|auto|<[^>]*>|\$.*|\{.*|\.\.\.|…)?[\"'\])]*$")
+_PLAIN: Final = re.compile(r"(?i)^[\"'\[(]*(?:none|null|true|false|nil|\d{1,9}(?:\.\d+)?|\*+|\[masked|set|[>|][+-]?|unset|yes|no|auto|<[^>]*>|\$\{?\w*\}?|\{[\w.]*\}?|\.\.\.|…)?[\"'\])]*$")
 
 
 # the members of a Kubernetes secret have names of any kind
@@ -79,8 +87,8 @@ def mask(text: str) -> str:
         text = _SECRET_MEMBERS.sub(lambda found: found[1] + "  " + MASK + "\n", text)
     small = text.lower()
     has_name = any(stem in small for stem in _STEMS)
-    for rule in _RULES:
-        if has_name or rule not in _NAMED:
+    for rule, by_name in _rules():
+        if has_name or not by_name:
             text = rule.sub(_without_secret, text)
     return text
 

@@ -15,7 +15,7 @@ class RefusedSkips:
         self._peers: set[str] = set()
 
     def note(self, peer: str) -> None:
-        if len(self._peers) > _MOST_PEERS:
+        if peer in self._peers or len(self._peers) > _MOST_PEERS:
             return
         self._peers.add(peer)
         if len(self._peers) > _MOST_PEERS:

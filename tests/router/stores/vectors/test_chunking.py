@@ -28,9 +28,9 @@ def test_pieces_are_small_enough_and_every_character_is_in_one(text: str, sizes:
     found = pieces(text, Chunking(*sizes))
     assert all(len(piece.encode()) <= sizes[0] * 4 for piece in found)
     covered = [character.isspace() for character in text]
-    places = [text.index(piece) for piece in found]
-    assert places == sorted(places)
-    for place, piece in zip(places, found, strict=True):
+    place = 0
+    for piece in found:
+        place = text.index(piece, place)  # in order; a short piece may also stand somewhere before
         covered[place : place + len(piece)] = [True] * len(piece)
     assert all(covered)
 

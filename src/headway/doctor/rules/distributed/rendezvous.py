@@ -37,11 +37,7 @@ TAKEN: Final = sight(
     "(EADDRINUSE)",
     pattern=r"server socket has failed to (?P<what>bind|listen)|EADDRINUSE",
 )
-ZMQ_HIGH_PORT: Final = sight(
-    "remote=[", "Connect to ", "connect to ",
-    pattern=r"(?=.*(?:timed out|No route to host|Network is unreachable))(?:.*remote=\[(?P<host>(?!127\.)[\d.]+)\]:(?P<port>\d+)|.*[Cc]onnect to (?P<peer>(?!127\.)[\d.]+)<(?P<high>\d+)>)",
-)
-TAKEN: Final = sight("zmq.error.ZMQError", pattern=r"ZMQError: Address already in use(?: \(addr='(?P<address>[^']+)'\))?")
+ZMQ_TAKEN: Final = sight("zmq.error.ZMQError", pattern=r"ZMQError: Address already in use(?: \(addr='(?P<address>[^']+)'\))?")
 LAUNCHES: Final = sight("master-port", "master_port", "MASTER_PORT", "VLLM_PORT", pattern=r"(?:--master[-_]port[ =]|MASTER_PORT=|VLLM_PORT=)(?P<port>\d+)")
 LAUNCHER: Final = sight("torchrun", "torch.distributed.run", pattern=r"torchrun|torch\.distributed\.run")
 _PORT: Final = re.compile(r"port: (\d+)|\]:(\d{2,5})\b|[\d.]+:(\d{2,5})\b|:::?(\d{2,5})\b")

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import yaml
-
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
+from headway.doctor.evidence.yaml_text import parsed
 from headway.doctor.facts.launch import command_flags
 from headway.runtime.loading.builtins import builtins
 
@@ -20,7 +19,6 @@ SERVED: Final = sight("vllm_srun.cli: serve ", "vllm-srun serve ", pattern=r"(?:
 WAITED: Final = sight("Waiting for Router-managed model deployments", pattern=r"ready: (?P<name>\S+) \((?P<artifact>[^)]+)\)")
 ATTACHED: Final = sight("runtime probe failed", pattern=r"^runtime probe failed")
 SIGHTS: Final = (STARTED, SERVED, WAITED, ATTACHED)
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _HUB_NAME: Final = re.compile(r"[\w.\-]+/[\w.\-]+")
 
 
@@ -96,8 +94,8 @@ def documents(case: Case) -> list[tuple[str, Mapping[str, Any]]]:
     for name, text in case.context.members("files").items():
         if name.endswith((".yaml", ".yml", ".json")) and isinstance(text, str):
             try:
-                tree = yaml.load(text, Loader=_LOADER)
-            except (yaml.YAMLError, RecursionError, ValueError):
+                tree = parsed(text)
+            except ValueError:
                 continue
             if isinstance(tree, dict):
                 found.append((name, tree))
