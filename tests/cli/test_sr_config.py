@@ -106,6 +106,8 @@ def test_what_cannot_be_migrated_is_an_exit_code(folder: Path) -> None:
     Path("config.yaml").write_text(LATENCY.replace("OPERATOR", "OR"))
     result = run("migrate", "--in-place", code=1)
     assert "Left to do by hand:\n  routing.decisions[0].rules.conditions[1]:" in result.stderr
+    assert "use the algorithm latency_aware (line " in result.stderr
+    assert result.stderr.count("conditions[1]") == 1  # the validator's word on the same place is not repeated
     assert "Still wrong in the result:" in result.stderr
     body = json.loads(run("migrate", "--check", "--json", code=1).stdout)
     assert body["complete"] is False

@@ -79,7 +79,7 @@ def _print(found: Migrated, target: Path, backup: Path | None, check: bool) -> N
         click.echo(f"\n{'Would be done' if check else 'Done'}:")
         for step in found.done:
             click.echo(f"  {step}")
-    by_hand = [str(step) for step in found.open]
+    by_hand = [f"{step}{_line_of(step, found.remaining)}" for step in found.open]
     for heading, left in (("Left to do by hand:", by_hand), ("Still wrong in the result:", told_once(found.remaining, found.open))):
         if left:
             click.echo(f"\n{heading}", err=True)
@@ -92,13 +92,23 @@ def _print(found: Migrated, target: Path, backup: Path | None, check: bool) -> N
 
 
 def told_once(diagnostics: Sequence[Diagnostic], by_hand: Sequence[Step] = ()) -> list[str]:
-    """One line for each sentence, however many places it holds for, and none for places that a step told of already."""
-    told = {step.path for step in by_hand}
+    """One line for each sentence, however many places it holds for, and none for what a step told of already."""
     groups: dict[tuple[str, str | None], list[Diagnostic]] = {}
     for each in diagnostics:
-        if shown(each.path) not in told:
+        if not any(_is_about(each, step) for step in by_hand):
             groups.setdefault((each.message, each.fix), []).append(each)
     return [str(first) + _elsewhere(more) for first, *more in groups.values()]
+
+
+def _is_about(diagnostic: Diagnostic, step: Step) -> bool:
+    """Whether it is what the step tells, or a part of it."""
+    place = shown(diagnostic.path)
+    return place == step.path or place.startswith((f"{step.path}.", f"{step.path}["))
+
+
+def _line_of(step: Step, diagnostics: Sequence[Diagnostic]) -> str:
+    line = next((each.line for each in diagnostics if _is_about(each, step)), None)
+    return f" (line {line})" if line is not None else ""
 
 
 def _elsewhere(more: Sequence[Diagnostic]) -> str:

@@ -132,8 +132,8 @@ def test_series_are_thinned_evenly() -> None:
     log = read("".join(f"tick {number}\n" for number in range(100_000)))
     numbers = [int(hit["n"]) for hit in log.hits(SERIES)]
     steps = {after - before for before, after in zip(numbers, numbers[1:], strict=False)}
-    assert 1000 < len(numbers) <= 2048
-    assert steps == {64}
+    assert 500 < len(numbers) <= 1024
+    assert steps == {128}
     assert log.count(SERIES) == 100_000
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,16 +48,15 @@ class Context:
         return "" if value is None or isinstance(value, (Mapping, list)) else str(value)
 
     def number(self, path: str) -> float | None:
-        """A number, or None when absent or none. Booleans are none."""
+        """A finite number, or None when absent or none. Booleans are none."""
         value = self.get(path)
-        if isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
             return None
-        if isinstance(value, (int, float)):
-            return float(value)
         try:
-            return float(str(value)) if isinstance(value, str) else None
-        except ValueError:
+            number = float(value)
+        except (ValueError, OverflowError):
             return None
+        return number if isfinite(number) else None
 
     def items(self, path: str) -> list[Any]:
         """A list, [] when absent or none."""

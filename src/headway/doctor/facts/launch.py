@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Final, Literal
 
 from headway.doctor.evidence.context import Context
@@ -61,10 +62,12 @@ class Launch:
         return found.value if found else ""
 
     def number(self, name: str) -> float | None:
+        """A finite number, None when it is none."""
         try:
-            return float(self.value(name))
+            number = float(self.value(name))
         except ValueError:
             return None
+        return number if isfinite(number) else None
 
     def is_on(self, name: str) -> bool:
         return self.value(name).lower() in ("true", "1", "yes", "on")

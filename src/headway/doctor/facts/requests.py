@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from statistics import median
 from typing import Any, Final
 
@@ -54,7 +55,7 @@ class RequestRow:
         """The first of these columns that holds a number."""
         for column in columns:
             value = self.cells.get(column)
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value):
                 return float(value)
         return None
 

@@ -54,7 +54,8 @@ def _uncoloured(text: str) -> str:
 def _take_off(text: str, parts: dict[str, str]) -> tuple[str, bool]:
     if not text:
         return text, False
-    logged = bool(parts["process"] or parts["level"] or parts["place"])
+    # torchrun puts a rank before whatever a process prints
+    logged = bool(parts["level"] or parts["place"] or parts["process"].rstrip("0123456789 ") not in ("", "rank"))
     for form in BY_FIRST.get(text[0], ()):
         if (form.outside and logged) or (form.after_clock and not parts["clock"]):
             continue

@@ -11,9 +11,9 @@ from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import Sight
 
 _ENDS: Final = 64
-_SERIES: Final = 2048
-_EXACT: Final = 256  # so many lines of a sight are all looked at
-_PER_BLOCK: Final = 16  # then the last ones of each block of a megabyte
+_SERIES: Final = 1024
+_EXACT: Final = 128  # so many lines of a sight are all looked at
+_PER_BLOCK: Final = 8  # then the last ones of each block of a megabyte
 
 
 class Kept:
@@ -58,7 +58,7 @@ class Kept:
 
     @property
     def count(self) -> int:
-        """How many lines match: exact up to some hundred, beyond them in the proportion of those that were looked at."""
+        """How many lines match: exact up to a hundred, beyond it in the proportion of those that were looked at."""
         unseen = self._candidates - self._examined
         return self._hits + (unseen * self._hits // self._examined if self._examined else 0)
 

@@ -23,7 +23,7 @@ VERB: Final = sight(
 COMPLETION: Final = sight(
     "Got completion", pattern=r"Got completion (?:from peer \S+ )?with (?:error|status)[ =]*(?P<status>\d+)|(?P<word>IBV_WC_\w+)"
 )
-GIDS: Final = sight("v2", "GID[", pattern=r"^\s*(?:(?P<device>\w+)\s+\d+\s+(?P<index>\d+)\s+(?P<gid>[0-9a-f:]{20,})\s+(?P<ip>\d[\d.]+)\s+v2|GID\[\s*(?P<number>\d+)\]:\s+::ffff:\S+ RoCE v2)")
+GIDS: Final = sight(":ffff:", "RoCE v2", pattern=r"^\s*(?:(?P<device>\w+)\s+\d+\s+(?P<index>\d+)\s+(?P<gid>[0-9a-f:]{20,})\s+(?P<ip>\d[\d.]+)\s+v2|GID\[\s*(?P<number>\d+)\]:\s+::ffff:\S+ RoCE v2)")
 SET: Final = sight("NCCL_IB_GID_INDEX", pattern=r"NCCL_IB_GID_INDEX(?:=| set by environment to )(?P<index>\d+)")
 
 

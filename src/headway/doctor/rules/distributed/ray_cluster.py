@@ -24,7 +24,7 @@ NO_GROUP: Final = sight(
 )
 NODE_IN_SPEC: Final = sight("'node:", pattern=r"'node:(?P<ip>[\d.]+)'")
 CLUSTER: Final = sight("Ray cluster at address", pattern=r"Ray cluster at address: (?P<address>\d[\d.]+)(?::(?P<port>\d+))?")
-IN_USE: Final = sight(" GPU", pattern=r"(?P<used>[\d.]+)/(?P<total>[\d.]+) GPU\b")
+IN_USE: Final = sight(".0 GPU", pattern=r"(?P<used>[\d.]+)/(?P<total>[\d.]+) GPU\b")
 IDENTITY: Final = sight(
     "unique IP address", "Current node has no GPU available", "current platform", "no GPU available",
     pattern=r"Every node should have a unique IP address|[Cc]urrent node has no \w+ available",

@@ -69,5 +69,9 @@ def _rule(case: Case, oom: OutOfMemory, moment: Moment) -> str:
 def _only_rank(case: Case, oom: OutOfMemory) -> bool:
     """One of several ranks ran out, the others did not."""
     failed = {other.hit.line.process for other in case.out_of_memory}
-    ranks = {hit.line.process for hit in case.log.hits(*STARTUP_SIGHTS) if "Worker" in hit.line.process or "rank" in hit.line.process}
-    return len(failed) == 1 and len(ranks | failed) > 1 and bool(oom.hit.line.process)
+    ranks = {hit.line.process for hit in case.log.hits(*STARTUP_SIGHTS) if _is_rank(hit.line.process)}
+    return len(failed) == 1 and len(ranks | failed) > 1 and _is_rank(oom.hit.line.process)
+
+
+def _is_rank(process: str) -> bool:
+    return "Worker" in process or "rank" in process

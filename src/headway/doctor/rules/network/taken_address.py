@@ -134,9 +134,8 @@ def address_does_not_exist(case: Case) -> Found | None:
     port = int(hit["port"] or hit["listen"])
     addresses = [
         str(address)
-        for member in case.context.items("host.interfaces")
-        if isinstance(member, dict)
-        for address in member.get("addresses") or []
+        for index in range(len(case.context.items("host.interfaces")))
+        for address in case.context.items(f"host.interfaces.{index}.addresses")
     ]
     v6 = ":" in host
     asked = case.launch.value("host")

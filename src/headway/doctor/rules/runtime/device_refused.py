@@ -9,11 +9,9 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.memory import SIZE, gib
 from headway.doctor.finding import STATED, Fix, Found, Quote
-from headway.doctor.rules.rule import Rule
-from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import Deployment, deployment, flag_or_setting, parameters_of
-from headway.doctor.rules.runtime.package_refused import CONSEQUENCES
-from headway.doctor.rules.runtime.statement import READY, RETRYING, Statement, called, stated
+from headway.doctor.rules.runtime.refusal import CONSEQUENCES, refusal
+from headway.doctor.rules.runtime.statement import Statement, called, stated
 from headway.doctor.words import Words
 from headway.runtime.loading.builtins import builtins
 
@@ -22,7 +20,6 @@ NO_DEVICE: Final = sight("device not available")
 NO_LAPACK: Final = sight("built without LAPACK")
 FP8: Final = sight("FP8 weights need an NVIDIA GPU of compute capability 8.9")
 NVFP4: Final = sight("NVFP4 packages need FP4 tensor cores")
-_SEES: Final = (*DEPLOYMENTS, READY, RETRYING)
 _NEEDS: Final = re.compile(rf"needs? (?:about )?(?P<size>{SIZE})")
 _FREE: Final = re.compile(rf"(?P<a>{SIZE}) (?:is |are )?(?:free|available)|free[ :=]+(?P<b>{SIZE})")
 _BUDGET: Final = re.compile(rf"budget (?:is |of )?(?P<size>{SIZE})")
@@ -310,17 +307,4 @@ _ROWS: Final = (
      Words("Blackwell with recent PyTorch and Triton, or another package", "Blackwell 配较新的 PyTorch 与 Triton，或换包"), Words("it loads", "能够加载"), no_fp4_units),
 )  # fmt: skip
 
-RULES: Final = tuple(
-    Rule(
-        id=id_,
-        title=title,
-        symptoms=Words(f"`{phrase.anchors[0]}`", f"`{phrase.anchors[0]}`"),
-        why=why,
-        needs=needs,
-        remedy=remedy,
-        check=check,
-        judge=judge,
-        sees=(phrase, *_SEES),
-    )
-    for id_, title, phrase, why, needs, remedy, check, judge in _ROWS
-)
+RULES: Final = tuple(refusal(*row) for row in _ROWS)

@@ -37,10 +37,10 @@ UNDECLARED: Final = sight(
     "that is not there",
     "which is not there",
     "no deployment of provider",
-    pattern=r"(?P<kind>model|deployment|signal|card|model card|recipe|alias|decision|backend|LoRA|projection|entrypoint|[a-z_]+ signal)s?\b[^\"'`.\[\]]{0,40}?[\"'`](?P<name>[\w./:@\-]+)[\"'`]"
-    r"[^\"'`]{0,40}?(?:not among|(?:is |are )?(?:not|never) (?:declared|defined|found|there|known|listed)|undeclared|unknown|does not exist|no such|is used, and is no deployment|is not an? (?:declared|known) )"
+    pattern=r"(?P<kind>model card|model|deployment|signal|card|recipe|alias|decision|backend|LoRA|projection|entrypoint|[a-z_]+ signal)s?\b[^\"'`.\[\]]{0,40}?[\"'`](?P<name>[\w./:@\-]+)[\"'`]"
+    r"(?:(?!references|refers |names |uses )[^\"'`]){0,40}?(?:not among|(?:is |are )?(?:not|never) (?:declared|defined|found|there|known|listed)|undeclared|unknown|does not exist|no such|is used, and is no deployment|is not an? (?:declared|known) )"
     r"|(?P<no>no (?:[a-z_]+ )?(?:model|deployment|signal|recipe|card)) is (?:called|named) [\"'`](?P<called>[\w./:@\-]+)[\"'`]"
-    r"|(?:unknown|undeclared|no such) (?P<kind2>model|deployment|signal|card|model card|recipe|alias|decision|entrypoint)s?(?: reference)?:? [\"'`]?(?P<unknown>[\w./:@\-]+)[\"'`]?",
+    r"|(?:unknown|undeclared|no such) (?P<kind2>model card|model|deployment|signal|card|recipe|alias|decision|entrypoint)s?(?: reference)?:? [\"'`]?(?P<unknown>[\w./:@\-]+)[\"'`]?",
 )
 _PLACE: Final = re.compile(r"\b((?:routing|global|providers|recipes|listeners|entrypoints)(?:\.[\w\-]+|\[\d+\])+)")
 _OF_A_CONFIGURATION: Final = re.compile(r"\b(?:routing|global|providers|recipes|listeners|entrypoints)[.\[]|CONFIG_VALIDATION_ERROR|[Cc]onfiguration|\b(?:decision|recipe|entrypoint|modelRefs|alias)\b")

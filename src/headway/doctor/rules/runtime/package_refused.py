@@ -8,10 +8,9 @@ from typing import Final
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found, Quote
-from headway.doctor.rules.rule import Rule
-from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import Deployment, deployment
-from headway.doctor.rules.runtime.statement import READY, RETRYING, Statement, called, stated
+from headway.doctor.rules.runtime.refusal import CONSEQUENCES, refusal
+from headway.doctor.rules.runtime.statement import Statement, called, stated
 from headway.doctor.words import Words
 
 HASH: Final = sight("a file hash does not match")
@@ -22,14 +21,11 @@ LICENCE: Final = sight("a licence must be accepted", "a license must be accepted
 NO_ID: Final = sight("artifact must be a Hub repository ID or an absolute package path")
 NO_COMMIT: Final = sight("revision must be a 40-hex commit")
 WORKING_FOLDER: Final = sight("working directory", pattern=r"working directory:? (?P<folder>/\S*)")
-_SEES: Final = (*DEPLOYMENTS, READY, RETRYING)
 _FILE: Final = re.compile(r"(?P<file>[\w./\-]+\.(?:safetensors|json|bin|model|txt|gguf|onnx|pt|npz))")
 _DIGESTS: Final = re.compile(r"expected (?P<wanted>[0-9a-f]{4,64})\S?,? got (?P<found>[0-9a-f]{4,64})")
 _REPOSITORY: Final = re.compile(r"(?<![\w./\-])([A-Za-z0-9][\w.\-]*/[\w.\-]*\w)(?![\w/])")
 _COMMIT: Final = re.compile(r"\b[0-9a-f]{40}\b")
 _QUOTED: Final = re.compile(r"['\"`]([^'\"`]+)['\"`]")
-CONSEQUENCES: Final = ("R11", "R13", "R24", "R27", "R32", "L18", "N1")
-"""What a model that does not load brings with it."""
 
 
 def repository(found: Statement, place: Deployment) -> str:
@@ -310,23 +306,10 @@ _ROWS: Final = (
      Words("read it; if the use is allowed, --accept-licence", "阅读条款；若允许则加 --accept-licence"), Words("it loads", "能够加载"), licence_is_not_accepted),
     ("R21", Words("The artifact is no Hub id and no absolute path", "artifact 既非 Hub 标识也非绝对路径"), NO_ID,
      Words("relative path or URL", "相对路径或 URL"), Words("the value", "所填的值"),
-     Words("owner/name or the absolute path", "owner/name 或绝对路径"), Words("`vllm-sr config validate`", "`vllm-sr config validate`"), artifact_is_relative),
+     Words("owner/name or the absolute path", "owner/name 或绝对路径"), Words("`vllm-sr config validate`", "`vllm-sr config validate`"), artifact_is_relative, WORKING_FOLDER),
     ("R22", Words("The revision is no full commit", "revision 不是完整 commit"), NO_COMMIT,
      Words("branch, tag or short hash", "分支、标签或短哈希"), Words("the value", "所填的值"),
      Words("the full commit", "完整 commit"), Words("`vllm-sr config validate`", "`vllm-sr config validate`"), branch_for_a_revision),
 )  # fmt: skip
 
-RULES: Final = tuple(
-    Rule(
-        id=id_,
-        title=title,
-        symptoms=Words(f"`{phrase.anchors[0]}`", f"`{phrase.anchors[0]}`"),
-        why=why,
-        needs=needs,
-        remedy=remedy,
-        check=check,
-        judge=judge,
-        sees=(phrase, WORKING_FOLDER, *_SEES),
-    )
-    for id_, title, phrase, why, needs, remedy, check, judge in _ROWS
-)
+RULES: Final = tuple(refusal(*row) for row in _ROWS)

@@ -21,8 +21,7 @@ PREVIEW: Final = sight(
 )
 WORKER_FULL: Final = sight(" 429", pattern=r"POST /v1/(?:classif\w+|decisions|embeddings|rerank|grounded\w*)\S* HTTP/\d\.\d\"? 429", series=True)
 RULE_MATCHED: Final = sight("rule matched", pattern=r"rule matched\b", series=True)
-ROUTED: Final = sight("request routed", pattern=r"request routed\b")
-SIGHTS: Final = (SIGNAL, PREVIEW, RULE_MATCHED, ROUTED, PRINTED)
+SIGHTS: Final = (SIGNAL, PREVIEW, RULE_MATCHED, PRINTED)
 _FIELD: Final = re.compile(r"\b(\w+)=([^,\s]+)")
 
 

@@ -65,7 +65,8 @@ def buffering_proxy(case: Case) -> Found | None:
     if gap is None:
         return None
     lumps = _in_lumps(rows, gap)
-    late_at_client = gap.server is None or (gap.client > 2 * gap.server and gap.client - gap.server > 0.3)
+    apart = 0.02 if _in_one_piece(rows) else 0.3  # seconds; a stream that came in one piece was held back, however short it was
+    late_at_client = gap.server is None or (gap.client > 2 * gap.server and gap.client - gap.server > apart)
     near_the_end = gap.whole is not None and gap.client >= 0.7 * gap.whole
     if not late_at_client or lumps is None or not (lumps and (near_the_end or gap.server is not None)):
         return None
@@ -97,6 +98,12 @@ def buffering_proxy(case: Case) -> Found | None:
         weight="degraded",
         explains=("F1", "F13", "F15", "F3", "F6", "F8"),
     )
+
+
+def _in_one_piece(rows: list[RequestRow]) -> bool:
+    """Probes that count the pieces in which the events of a stream arrived: nearly all events came at once."""
+    counted = [(pieces, events) for row in rows if (pieces := row.number("pieces")) and (events := row.number("events"))]
+    return bool(counted) and all(events >= 4 * pieces for pieces, events in counted)
 
 
 def _in_lumps(rows: list[RequestRow], gap: Gap) -> bool | None:

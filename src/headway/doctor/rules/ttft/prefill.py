@@ -37,6 +37,8 @@ def _by_rows(case: Case) -> Found | None:
         return None
     lengths = [row.number(*PROMPT_TOKENS) or 0.0 for row in rows]
     varied = max(lengths) >= 3 * min(lengths)
+    if varied and min(totals) == max(totals):
+        return None
     if correlation(lengths, totals) < _STRAIGHT if varied else not _alone_and_even(case, rows):
         return None
     rate = _tokens_per_second(rows, lengths, totals, varied)

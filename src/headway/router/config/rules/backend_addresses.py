@@ -10,6 +10,7 @@ from headway.router.config.document.document import Document
 from headway.router.config.document.providers import BackendRef
 
 _PORTS = {"http": 80, "https": 443}
+_NO_PORT = -1  # what stands there is none
 _FIX = "Write endpoint: host:port, endpoint: unix:///path, or base_url: http://host:port/v1"
 
 
@@ -29,7 +30,7 @@ def _address(ref: BackendRef, place: Path, model: str) -> Iterator[Diagnostic]:
             yield Diagnostic("address_invalid", f'a backend of model "{model}" has the address {given!r:.100}, in which a socket needs an absolute path', path, _FIX)
         return
     scheme, port, host = _parts(given if "://" in given else f"{ref.protocol}://{given}")
-    if scheme not in _PORTS or not host or port == 0 or any(letter.isspace() for letter in given):
+    if scheme not in _PORTS or not host or port == _NO_PORT or any(letter.isspace() for letter in given):
         yield Diagnostic("address_invalid", f'a backend of model "{model}" has the address {given!r:.100}, which is no http or https address', path, _FIX)
     elif port is None and "://" not in given:
         message = f'a backend of model "{model}" has the {key} {given} without a port: port {_PORTS[scheme]} is asked'
@@ -42,9 +43,9 @@ def _address(ref: BackendRef, place: Path, model: str) -> Iterator[Diagnostic]:
 
 
 def _parts(address: str) -> tuple[str, int | None, str]:
-    """Scheme, port (0 for one that is none) and host."""
+    """Scheme, port (None = not said) and host."""
     try:
         parts = urlsplit(address)
         return parts.scheme, parts.port, parts.hostname or ""
     except ValueError:
-        return "", 0, ""
+        return "", _NO_PORT, ""
