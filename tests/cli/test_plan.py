@@ -59,8 +59,8 @@ def test_a_configuration_alone_is_enough(config: Path) -> None:
     for reference in (config, config.parent):
         found = answer(str(reference), *GIVEN)
         assert found["model"]["parameters"] == 2 * (64 * 64 * 2 + 64 * 16 * 2 + 3 * 64 * 176 + 2 * 64) + 64 + 2 * 64 * 1000
-        assert found["memory"]["kv_bytes_per_token"] == 2 * 2 * 2 * 8 * 2
-        assert found["memory"]["weights_bytes"] == 2 * found["model"]["parameters"]
+        assert found["memory"]["kv_bytes_per_token"] in (2 * 2 * 2 * 8 * 2, 2 * 2 * 2 * 8 * 4)  # of --dtype auto
+        assert answer(str(reference), *GIVEN, "--dtype", "bfloat16")["memory"]["weights_bytes"] == 2 * found["model"]["parameters"]
         assert "configuration alone" in found["notes"][0]
         assert found["fits"]
 
@@ -91,7 +91,8 @@ def test_no_figures_without_a_measurement(config: Path) -> None:
 def test_kept_figures_are_used(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path / "cache"))
     keep_host_roofs(HostRoofs(host_key(), 2, 0, 5e9, 5e9, {"bf16": 1e12, "fp32": 5e11, "int8": 2e12}, False), tmp_path / "cache")
-    found = answer(str(config))
+    found = answer(str(config), "--dtype", "bfloat16")
+    assert found["ceilings"]["flops_per_second"] == 1e12
     assert found["ceilings"]["bandwidth_bytes_per_second"] == 5e9
     assert any("beside other load" in note for note in found["notes"])
     assert answer(str(config), "--dtype", "float32")["ceilings"]["flops_per_second"] == 5e11
@@ -149,6 +150,13 @@ def test_a_larger_model_than_the_machine_says_so() -> None:
 )  # fmt: skip
 def test_what_cannot_be_planned_has_a_reason(words: tuple[str, ...], expected: str) -> None:
     assert reason(*words) == expected
+
+
+def test_a_question_that_cannot_be_answered_ends_with_its_own_code() -> None:
+    result = run("no-such-model")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("headway plan: 'no-such-model' is no folder")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

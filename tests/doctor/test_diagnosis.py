@@ -172,3 +172,13 @@ def test_an_abstention_stands_in_the_verdict() -> None:
 def test_the_same_abstention_is_said_once() -> None:
     twice = [_rule(name, lambda case: Abstention(ANY)) for name in ("A", "B")]
     assert len(diagnose(EMPTY, twice).abstained) == 1
+
+
+def test_a_rule_that_stumbles_costs_only_its_own_answer() -> None:
+    def stumbles(case: Case) -> Found:
+        raise TypeError("a secret value")
+
+    report = diagnose(EMPTY, [_rule("A", stumbles), rule("B")])
+    assert [finding.rule.id for finding in report.findings] == ["B"]
+    assert "rule A could not read this case (TypeError)" in report.abstained[0].en
+    assert "secret" not in report.abstained[0].en

@@ -27,6 +27,8 @@ def report(log: bytes, context: bytes | None = None) -> None:
         for language in ("en", "zh"):
             output = report_on(Material(log, context), Path(folder), language)  # type: ignore[arg-type]
             assert fault(output, Expectation(), log) == "", output[:2000]
+            unread = [missing for missing in json.loads(output)["abstained"] if "could not read this case" in missing]
+            assert unread == []
 
 
 def damaged(random: Random) -> bytes:

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from headway.artifacts.inspect import inspect
 from headway.capacity.card_shape import card_shape
 from headway.capacity.host_plan import host_plan
-from headway.capacity.on_host import ROWS, STEP_TOKENS
+from headway.capacity.on_host import ROWS, STEP_TOKENS, auto_dtype_bytes
+from headway.engine.compute_dtype import compute_dtype
 from headway.engine.config import EngineConfig
 from headway.engine.loading import load_engine
+from headway.host.instruction_set import InstructionSet, instruction_set
 from headway.host.memory_budget import MemoryBudget
 from tests.engine.tiny_folder import write_byte_tokenizer
 from tests.models.tiny_models import tiny_model
@@ -47,11 +50,16 @@ def test_plans_know_the_defaults_of_the_engine() -> None:
     assert (config.max_num_batched_tokens, config.max_num_seqs) == (STEP_TOKENS, ROWS)
 
 
+def test_plans_and_engine_take_the_same_dtype_by_themselves(root: Path) -> None:
+    card = inspect(str(tiny_model("llama", root).folder))
+    assert compute_dtype("auto", card).itemsize == auto_dtype_bytes(instruction_set())
+    assert auto_dtype_bytes(InstructionSet("old", frozenset({"avx2", "fma"}))) == 4
+    assert auto_dtype_bytes(InstructionSet("arm", frozenset({"asimd", "bf16"}))) == 2
+
+
 def test_the_plan_holds_as_many_sequences_as_the_engine_then_does(root: Path) -> None:
     folder = tiny_model("llama", root).folder
     write_byte_tokenizer(folder)
-    from headway.artifacts.inspect import inspect
-
     plan = host_plan(card_shape(inspect(str(folder))), MEMORY, dtype_bytes=4, context=64, sequences=5)
     loaded = load_engine(EngineConfig(str(folder), dtype="float32", kv_cache_memory_bytes=plan.cache, max_model_len=64))
     assert loaded.capacity.max_concurrency == 5.0

@@ -10,11 +10,17 @@ from headway.capacity.deployment import Deployment, headway_weights
 from headway.capacity.model_shape import KvLayers, ModelShape
 from headway.capacity.process_memory import touched_cache_bytes
 from headway.host.host_roofs import HostRoofs
+from headway.host.instruction_set import InstructionSet
 
 DTYPE_BYTES: Final = {"bfloat16": 2, "half": 2, "float16": 2, "float": 4, "float32": 4}
 BLOCK_SIZE: Final = 16
 STEP_TOKENS: Final = 2048
 ROWS: Final = 256
+
+
+def auto_dtype_bytes(instructions: InstructionSet) -> int:
+    """Of `--dtype auto`: bfloat16 where oneDNN has arithmetic for it (AVX-512, or the bf16 extension of Arm), else float32."""
+    return 2 if instructions.has("avx512bw", "avx512vl") or instructions.has("bf16") else 4
 
 
 def on_host(shape: ModelShape, budget: int, dtype_bytes: int = 2, rows: int | None = None, block_size: int = BLOCK_SIZE) -> Deployment:

@@ -17,7 +17,7 @@ from headway.cli.plan_words import LANGUAGES, Language
 from headway.errors import ConfigError, HeadwayError
 from headway.host.host_roofs import HostRoofs
 
-FITS, DOES_NOT_FIT = 0, 1
+FITS, DOES_NOT_FIT, CANNOT_TELL = 0, 1, 2
 
 
 @click.command("plan")
@@ -43,7 +43,7 @@ def plan_command(
 ) -> None:  # fmt: skip
     """Say what MODEL needs and what it can reach: a folder, a .gguf file, a config.json, a short name, owner/name of the hub.
 
-    Reads headers and configurations only: no weights are loaded or downloaded. Exits with 1 when it does not fit.
+    Reads headers and configurations only: no weights are loaded or downloaded. Exits with 1 when it does not fit, with 2 when that cannot be told.
     """
     try:
         asked = question(device=device, **options)
@@ -51,9 +51,8 @@ def plan_command(
     except HeadwayError as error:
         if as_json:
             click.echo(json.dumps({"error": {"message": error.message, "reason": error.reason, "param": error.param}}))
-            click.echo(f"headway plan: {error.message}", err=True)
-            sys.exit(2)
-        raise
+        click.echo(f"headway plan: {error.message}", err=True)
+        sys.exit(CANNOT_TELL)
     if as_json:
         click.echo(json.dumps(answer, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace").decode())
     else:

@@ -7,10 +7,11 @@ from typing import Final
 
 from headway.capacity.device_table import Device, find_device
 from headway.capacity.on_device import CACHE_DTYPES, UTILIZATION, Placement
-from headway.capacity.on_host import DTYPE_BYTES
+from headway.capacity.on_host import DTYPE_BYTES, auto_dtype_bytes
 from headway.capacity.quantity import parse_bandwidth, parse_bytes, parse_flops
 from headway.capacity.quantization_table import Quantization, quantizations
 from headway.errors import ConfigError, NotBuiltError
+from headway.host.instruction_set import instruction_set
 
 THIS_MACHINE: Final = ("cpu", "host", "this")
 _MOST_TOKENS: Final = 1 << 24
@@ -33,7 +34,9 @@ class Question:
 
     @property
     def dtype_bytes(self) -> int:
-        return DTYPE_BYTES.get(self.dtype, 2)
+        """Of activations and unquantized weights: 16 bit on cards, on this machine what its processor is fast in."""
+        automatic = 2 if self.device is not None else auto_dtype_bytes(instruction_set())
+        return DTYPE_BYTES.get(self.dtype, automatic)
 
     @property
     def placement(self) -> Placement:

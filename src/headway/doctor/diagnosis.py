@@ -15,6 +15,8 @@ from headway.doctor.verdict import verdict_of
 from headway.doctor.words import Words
 
 _WEIGHTS: Final = {"fatal": 0, "degraded": 1, "remark": 2}
+# what values of an unexpected type or size lead to
+_ODD: Final = (TypeError, ValueError, KeyError, AttributeError, IndexError, ArithmeticError)
 _SURE: Final = 0.8  # causes at least this sure are ordered by time, not by how sure they are
 
 
@@ -46,7 +48,7 @@ def diagnose(case: Case, rules: Iterable[Rule]) -> Report:
     found: list[Finding] = []
     abstained: dict[Words, None] = {}
     for rule in rules:
-        answer = rule.judge(case)
+        answer = _answer(rule, case)
         if isinstance(answer, Abstention):
             abstained[_safe(answer.missing)] = None
         elif answer is not None:
@@ -57,6 +59,20 @@ def diagnose(case: Case, rules: Iterable[Rule]) -> Report:
     top = findings[0] if findings else None
     verdict = verdict_of(case, top.title if top else None, top.found if top else None, list(abstained))
     return Report(verdict, tuple(findings), tuple(abstained))
+
+
+def _answer(rule: Rule, case: Case) -> Found | Abstention | None:
+    """A context is written by hand, and one odd member of it must not cost the answers of all other rules."""
+    try:
+        return rule.judge(case)
+    except _ODD as error:
+        kind = type(error).__name__
+        return Abstention(
+            Words(
+                f"rule {rule.id} could not read this case ({kind}): a member of the context or a number in the log has a form that it does not expect",
+                f"规则 {rule.id} 无法读取该案例（{kind}）：上下文中的某个成员或日志中的某个数字形式异常",
+            )
+        )
 
 
 def _causes(found: Sequence[Finding]) -> list[Finding]:

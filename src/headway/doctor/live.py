@@ -10,7 +10,7 @@ from typing import Any, Final
 import httpx
 
 from headway.doctor.collect.assemble import as_context, context_of_machine, context_of_process, joined, with_probes
-from headway.doctor.collect.endpoint import ask_health, client_for, sample_requests, timed_request
+from headway.doctor.collect.endpoint import ask_health, client_for, histograms, others, sample_requests, timed_request
 from headway.doctor.collect.metrics import watch
 from headway.doctor.collect.network import parse_address, probe
 from headway.doctor.collect.processes import ServerProcess, server_at, server_processes
@@ -68,11 +68,7 @@ def _asked(client: httpx.Client, url: str, look: Look, transcript: Transcript, s
     server = (look.direct or url).rstrip("/").removesuffix("/v1")
     rows: list[dict[str, Any]] = []
     if endpoint["models"] and endpoint["health"]["status"] == 200:
-        for _ in range(look.requests):
-            row = timed_request(client, url, endpoint["models"][0], transcript, server)
-            if row is None:
-                break
-            rows.append(row)
+        rows = _probed(client, url, endpoint["models"][0], look, transcript, server)
     if look.sample is not None:
         rows += sample_requests(look.sample)
     if rows:
@@ -82,6 +78,19 @@ def _asked(client: httpx.Client, url: str, look: Look, transcript: Transcript, s
     except DoctorError as error:
         transcript.say(str(error))
     return part
+
+
+def _probed(client: httpx.Client, url: str, model: str, look: Look, transcript: Transcript, server: str) -> list[dict[str, Any]]:
+    """The tiny requests, and what other people's requests did meanwhile."""
+    rows: list[dict[str, Any]] = []
+    before = histograms(client, server)
+    for _ in range(look.requests):
+        row = timed_request(client, url, model, transcript, server)
+        if row is None:
+            break
+        rows.append(row)
+    beside = others(before, histograms(client, server), rows)
+    return [*rows, beside] if beside is not None else rows
 
 
 def examine_address(text: str) -> tuple[dict[str, Any], Examined]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.doctor.live.diagnosed import doctor, first, fixes
 from tests.doctor.live.load import clients, completion
+from tests.e2e.served_model import serve
 from tests.e2e.tiny_server import tiny_server
 
 # KV bytes of a token of the tiny model: 2 x 2 layers x 2 heads x 16 x 2 B (bf16) = 256 B
@@ -82,13 +85,11 @@ def test_a_wrong_key(tmp_path: Path) -> None:
     assert "another-key" not in json.dumps(finding)
 
 
+@pytest.mark.long
 def test_a_long_prompt_in_the_way(tmp_path: Path) -> None:
     """A whole long prompt in one step: short requests wait for it, and only then."""
     flags = ("--max-model-len", "8192", "--max-num-batched-tokens", "8192", "--no-enable-prefix-caching")
-    with (
-        tiny_server(tmp_path, *flags) as served,
-        clients(served.url, 1, lambda k: completion(f"{k} " + "word " * 3000, 1), pause=0.4),
-    ):
-        finding = first(doctor("serve", served.url, "--seconds", "6", "--requests", "20"))
+    with serve(tmp_path, *flags) as served, clients(served.url, 1, lambda k: completion(f"{k} " + "word " * 6000, 1), pause=2.0):
+        finding = first(doctor("serve", served.url, "--seconds", "2", "--requests", "12"))
     assert finding["rule"] == "F2"
     assert "--max-num-batched-tokens" in fixes(finding) or "--long-prefill-token-threshold" in fixes(finding)

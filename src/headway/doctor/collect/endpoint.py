@@ -7,6 +7,7 @@ during it, so they are only known when nothing else finished meanwhile.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -62,11 +63,12 @@ def timed_request(client: httpx.Client, url: str, model: str, transcript: Transc
 
     `server`: the address whose /metrics belong to the server behind `url`, when `url` is a proxy.
     """
-    before = _histograms(client, server or url)
+    before = histograms(client, server or url)
     start = time.perf_counter()
     arrivals: list[float] = []
     sizes: list[int] = []
-    body = {"model": model, "prompt": _TEXT, "max_tokens": _TOKENS, "temperature": 0, "stream": True}
+    body = {"model": model, "prompt": _TEXT, "max_tokens": _TOKENS, "temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
+    tail = b""
     try:
         with client.stream("POST", f"{url}/v1/completions", json=body) as response:
             if response.status_code != 200:
@@ -76,14 +78,40 @@ def timed_request(client: httpx.Client, url: str, model: str, transcript: Transc
             for piece in response.iter_bytes():
                 arrivals.append(time.perf_counter() - start)
                 sizes.append(piece.count(b"data:"))
+                tail = (tail + piece)[-4096:]
     except httpx.HTTPError as error:
         transcript.say(f"POST {url}/v1/completions: {type(error).__name__}: {error}")
         return None
     if not arrivals:
         transcript.say(f"POST {url}/v1/completions: the answer was empty")
         return None
-    row = {"id": "probe", "out_tok": _TOKENS, **client_times(arrivals, sizes)}
-    return row | server_times(before, _histograms(client, server or url))
+    row = {"id": "probe", **_tokens(tail), **client_times(arrivals, sizes)}
+    return row | server_times(before, histograms(client, server or url))
+
+
+def _tokens(tail: bytes) -> dict[str, int]:
+    """`prompt_tok` and `out_tok` from the usage at the end of a stream, where the server sends it."""
+    found = {name: re.findall(rb'"' + name.encode() + rb'": ?(\d+)', tail) for name in ("prompt_tokens", "completion_tokens")}
+    row = {"prompt_tok": int(found["prompt_tokens"][-1])} if found["prompt_tokens"] else {}
+    return {**row, "out_tok": int(found["completion_tokens"][-1]) if found["completion_tokens"] else _TOKENS}
+
+
+def others(before: Mapping[str, tuple[float, float]], after: Mapping[str, tuple[float, float]], own: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The requests of other people that ended between two scrapes, as one row of means; None without any.
+
+    What the probes (`own`) added to each histogram is taken off.
+    """
+    row: dict[str, Any] = {}
+    number = 0.0
+    for name, (column, factor) in _PHASES.items():
+        if name not in after or column in row:
+            continue
+        mine = [probe[column] / factor for probe in own if isinstance(probe.get(column), (int, float))]
+        total, count = (now - then for now, then in zip(after[name], before.get(name, (0.0, 0.0)), strict=True))
+        if name in _PER_REQUEST and count - len(own) >= 1 and len(mine) == len(own):
+            number = count - len(own)
+            row[column] = round((total - sum(mine)) / number * factor, 4)
+    return {"id": f"mean of {number:.0f} other requests", **row} if row else None
 
 
 def client_times(arrivals: Sequence[float], events: Sequence[int]) -> dict[str, float]:
@@ -101,12 +129,16 @@ def client_times(arrivals: Sequence[float], events: Sequence[int]) -> dict[str, 
 
 # histogram -> column of the row, factor to the column's unit
 _PHASES: Final = {
+    "request_prompt_tokens": ("prompt_tok", 1.0),
     "request_queue_time_seconds": ("queue_s", 1.0),
     "request_prefill_time_seconds": ("prefill_s", 1.0),
     "time_to_first_token_seconds": ("ttft_srv_s", 1.0),
     "inter_token_latency_seconds": ("itl_srv_ms", 1e3),
     "time_per_output_token_seconds": ("itl_srv_ms", 1e3),
 }
+
+# of these a request adds one observation
+_PER_REQUEST: Final = ("request_prompt_tokens", "request_queue_time_seconds", "request_prefill_time_seconds", "time_to_first_token_seconds")
 
 
 def server_times(before: Mapping[str, tuple[float, float]], after: Mapping[str, tuple[float, float]]) -> dict[str, float]:
@@ -121,7 +153,7 @@ def server_times(before: Mapping[str, tuple[float, float]], after: Mapping[str, 
     return row
 
 
-def _histograms(client: httpx.Client, url: str) -> dict[str, tuple[float, float]]:
+def histograms(client: httpx.Client, url: str) -> dict[str, tuple[float, float]]:
     try:
         sample = scrape(client, url)
     except DoctorError:

@@ -103,6 +103,8 @@ def masked(value: Any, key: str = "") -> Any:
     if isinstance(value, (str, bytes)):
         text = value if isinstance(value, str) else value.decode("utf-8", "replace")
         return MASK if text and names_a_secret(key) else mask(text)
+    if isinstance(value, float) and not isfinite(value):
+        return None  # a scrape may hold NaN: nothing was measured
     return value if isinstance(value, (int, float, bool, type(None))) else mask(str(value))
 
 

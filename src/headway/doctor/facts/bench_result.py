@@ -13,7 +13,7 @@ from headway.doctor.finding import Quote
 
 _TITLE: Final = sight("Serving Benchmark Result", pattern=r"=+ Serving Benchmark Result =+")
 _FIELDS: Final[dict[str, Sight]] = {
-    name: sight(anchor, pattern=rf"{pattern}\s+(?P<value>[\d.,]+)")
+    name: sight(anchor, pattern=rf"{pattern}\s+(?P<value>\d[\d,]*(?:\.\d+)?)")
     for name, anchor, pattern in (
         ("requests", "Successful requests:", r"Successful requests:"),
         ("concurrency", "aximum request concurrency:", r"[Mm]aximum request concurrency:"),

@@ -95,6 +95,6 @@ def _quota(value: object) -> float | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
-        return float(value) if value > 0 else None
+        return float(value) if 0 < value < 1e6 else None
     found = re.fullmatch(r"\s*(\d+)[\s/]+(\d+)\s*", str(value))
     return int(found[1]) / int(found[2]) if found and int(found[2]) else None

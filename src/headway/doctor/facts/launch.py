@@ -107,6 +107,9 @@ def command_flags(command: str) -> Iterator[tuple[str, str]]:
             yield "model", words[index + 1]
             index += 2
             continue
+        if word == "-m" and index and re.search(r"python[\d.]*$", words[index - 1]):
+            index += 2
+            continue
         if re.match(r"--?[A-Za-z]", word):
             name, joined, value = word.lstrip("-").partition("=")
             name = name.replace("-", "_")

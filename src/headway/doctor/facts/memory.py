@@ -35,7 +35,7 @@ PEAK: Final = sight(
     pattern=rf"(?:activation peak memory takes |torch peak memory increase: )(?P<size>{SIZE})",
 )  # fmt: skip
 KV_TOKENS: Final = sight("KV cache size:", pattern=r"(?P<device>GPU|CPU)? ?KV cache size: (?P<tokens>[\d,]+) tokens")
-CONCURRENCY: Final = sight("Maximum concurrency", pattern=r"Maximum concurrency for (?P<length>[\d,]+) tokens per request: (?P<times>[\d.]+)x")
+CONCURRENCY: Final = sight("Maximum concurrency", pattern=r"Maximum concurrency for (?P<length>[\d,]+) tokens per request: (?P<times>\d+(?:\.\d+)?)x")
 OUT_OF_MEMORY: Final = sight(
     "OutOfMemoryError",
     "CUDA out of memory",
@@ -112,7 +112,8 @@ def _total(log: Log, context: Context) -> Fact[float] | None:
     for hit in log.hits(OUT_OF_MEMORY):
         if hit["total"]:
             return Fact(gib(hit["total"]), hit.quote())
-    return _from_context(context, "host.gpus.0.memory_gib")
+    total = _from_context(context, "host.gpus.0.memory_gib")
+    return total if total is not None and total.value > 0 else None
 
 
 def _from_context(context: Context, path: str) -> Fact[float] | None:

@@ -16,6 +16,7 @@ from headway.doctor.evidence.context import Context
 from headway.doctor.finding import Quote
 
 _PREFIX: Final = re.compile(r"^(vllm|headway|sglang|llamacpp|trtllm|tensorrtllm)[:_]")
+_TOO_LARGE: Final = 1e18  # beyond every counter; infinities and what is not a number as well
 _LABEL: Final = re.compile(r"([A-Za-z_]\w*)=(\"(?:[^\"\\]|\\.)*\"|[^,}]*)")
 
 
@@ -75,14 +76,14 @@ def read_scrape(index: int, sample: Mapping[str, Any]) -> Scrape:
         found.setdefault(name, {}).setdefault(prefix, []).append(Series(labels, value))
     families = {name: _longest(spellings) for name, spellings in found.items()}
     time = sample.get("t", sample.get("time_s"))
-    return Scrape(index, float(time) if isinstance(time, (int, float)) and not isinstance(time, bool) else None, families)
+    return Scrape(index, float(time) if isinstance(time, (int, float)) and not isinstance(time, bool) and abs(time) < _TOO_LARGE else None, families)
 
 
 def _flat(sample: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     for key, value in sample.items():
         members = {f"{key}{{of={name}}}": member for name, member in value.items()} if isinstance(value, Mapping) else {str(key): value}
         for name, member in members.items():
-            if isinstance(member, (int, float)) and not isinstance(member, bool) and member == member:
+            if isinstance(member, (int, float)) and not isinstance(member, bool) and abs(member) < _TOO_LARGE:
                 yield name, float(member)
 
 

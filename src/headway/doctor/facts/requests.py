@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from statistics import median
 from typing import Any, Final
 
@@ -40,6 +39,7 @@ _GUIDED: Final = ("guided", "guided_json", "schema", "json_schema", "structured"
 _KINDS: Final = ("mode", "kind", "type", "class")
 _NOT_GUIDED: Final = ("", "0", "no", "none", "false", "-", "text", "plain", "free", "off", "null")
 _WORDS: Final = ("prompt", "messages", "content", "input", "tools", "text", "system", "output", "answer", "body")
+_TOO_LARGE: Final = 1e12  # no count and no time; also leaves infinity and NaN out
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class RequestRow:
     quote: Quote
 
     def number(self, *columns: str) -> float | None:
-        """The first of these columns that holds a number."""
+        """The first of these columns that holds a number from zero on."""
         for column in columns:
             value = self.cells.get(column)
-            if isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value):
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _TOO_LARGE:
                 return float(value)
         return None
 

@@ -37,6 +37,7 @@ RESOLVES: Final = sight(
 UNRESOLVED: Final = sight("Unable to resolve hostname", "gethostbyname", "Name or service not known", pattern=r"Unable to resolve hostname to a \(local\) address")
 RAY_ADDRESS: Final = sight("Ray cluster at address", pattern=r"Ray cluster at address: (?P<address>\d[\d.]+)")
 SKEW: Final = sight("clock skew", "Clock skew", "clocks are not synchronized", pattern=r"[Cc]lock skew|clocks are not synchronized")
+_CONNECTING: Final = re.compile(r"[Cc]onnect|[Rr]efused|timed out|[Uu]nreachable|No route|closed by")
 _HOSTS: Final = re.compile(r"(?m)^\s*(127\.0\.1\.1)\s+(\S+)")
 
 
@@ -53,7 +54,7 @@ def wrong_interface(case: Case) -> Found | None:
     if fallback is not None and mesh is not None:
         return _loopback(case, [fallback, mesh], 0.9)
     if local is not None and failed is not None and failed.line.number >= local.line.number:
-        return _local_interface(case, local, failed)
+        return _local_interface(case, local, failed, 0.9 if _CONNECTING.search(failed.line.text) or _other_nodes(case) else 0.5)
     return None
 
 
@@ -85,7 +86,7 @@ def _loopback(case: Case, hits: list[Hit], confidence: float) -> Found:
     )
 
 
-def _local_interface(case: Case, local: Hit, failed: Hit) -> Found:
+def _local_interface(case: Case, local: Hit, failed: Hit, confidence: float) -> Found:
     name, address = local["name"], local["address"]
     routable = next((hit for hit in case.log.hits(ANY_BOOTSTRAP) if not re.fullmatch(_LOCAL_ONLY, hit["name"])), None)
     kind = {"lo": Words("loopback", "回环接口"), "do": Words("Docker's bridge", "Docker 网桥"), "wl": Words("wireless", "无线网卡")}.get(
@@ -103,9 +104,15 @@ def _local_interface(case: Case, local: Hit, failed: Hit) -> Found:
             f"with NCCL_DEBUG=INFO `Bootstrap: Using` names the interface of the shared network, not {name}:{address}",
             f"设置 NCCL_DEBUG=INFO，`Bootstrap: Using` 显示共用网络的接口，而不是 {name}:{address}",
         ),
-        confidence=0.9,
+        confidence=confidence,
         explains=("D11", "D17", "D9", "D4", "N1", "N20"),
     )
+
+
+def _other_nodes(case: Case) -> bool:
+    """Whether ranks of other hosts take part: on one host such an interface works."""
+    hosts = {hit.line.process.partition(":")[0] or node_of(hit.line) for hit in case.log.hits(BOOTSTRAP, ANY_BOOTSTRAP)}
+    return len(hosts) > 1 or bool(case.log.first(RAY_ADDRESS)) or len(case.context.items("host.ray.nodes")) > 1
 
 
 def _name_the_interface(case: Case, node: str, known: str = "", exclude: str = "") -> list[Fix]:

@@ -10,7 +10,7 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found, Quote
-from headway.doctor.rules.distributed.ranks import node_of
+from headway.doctor.rules.distributed.ranks import node_of, split_of
 from headway.doctor.rules.quoted import said
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
@@ -131,7 +131,7 @@ def versions_differ(case: Case) -> Found | None:
     for what, versions in found.items():
         if len({version for _, version, _ in versions}) < 2:
             continue
-        if case.startup.ready and trouble is None:
+        if trouble is None and (case.startup.ready or split_of(case).world == 1):
             return None
         shown = ", ".join(f"{node}: {version}" for node, version, _ in versions[:4])
         newest = max((version for _, version, _ in versions), key=_order)

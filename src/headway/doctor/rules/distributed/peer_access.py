@@ -22,7 +22,7 @@ TALK: Final = sight(
     "DistNetworkError",
 )
 ACS: Final = sight("ACSCtl", pattern=r"ACSCtl:.*SrcValid\+")
-_STUCK_SECONDS: Final = 120
+_STUCK_SECONDS: Final = 180
 _BUSY_PERCENT: Final = 90
 
 
@@ -113,7 +113,7 @@ def _fixes(case: Case, kernel: str, world: int) -> list[Fix]:
     confirm = Fix(
         Words(
             "confirm without peer copies: the variable switches NCCL's off, the flag the custom all-reduce kernel, which the variable alone leaves on",
-            "先关闭 P2P 确认：变量关闭 NCCL 的 P2P，参数关闭自定义 all-reduce（仅设变量时它仍然启用）",
+            "先关闭点对点拷贝来确认：变量关闭 NCCL 的点对点拷贝，参数关闭自定义 all-reduce（仅设变量时它仍然启用）",
         ),
         f"NCCL_P2P_DISABLE=1 {serve_command(case, size + '--disable-custom-all-reduce')}",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from math import isfinite
 from typing import Final
 
 from headway.doctor.case import Case
@@ -46,9 +47,13 @@ class _Cluster:
     quotes: tuple[Quote, ...]
 
 
+def _count(value: object) -> int:
+    return int(value) if isinstance(value, (int, float)) and isfinite(value) else int(value) if isinstance(value, str) and value.isdecimal() else 0
+
+
 def _cluster(case: Case) -> _Cluster:
     nodes = [node for node in case.context.items("host.ray.nodes") if isinstance(node, dict)]
-    gpus = tuple(int(node.get("gpus", node.get("GPU", 0)) or 0) for node in nodes)
+    gpus = tuple(_count(node.get("gpus", node.get("GPU"))) for node in nodes)
     if nodes:
         shown = ", ".join(f"{node.get('ip', '?')}: {count} GPUs" for node, count in zip(nodes, gpus, strict=True))
         return _Cluster(gpus, tuple(str(node.get("ip", "")) for node in nodes), sum(gpus), (case.context.quote("host.ray.nodes", shown),))

@@ -10,6 +10,7 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found
+from headway.doctor.rules.quoted import probes_about, quoted
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
@@ -53,7 +54,7 @@ def rendezvous_unreachable(case: Case) -> Found | None:
     refused = next((each for each in case.log.hits(CANNOT_CONNECT) if each["errno"] == _REFUSED), None)
     if _is_local(host):
         return None  # the address itself is wrong, which is another cause
-    quotes = [hit.quote()] + ([refused.quote()] if refused else [])
+    quotes = [*quoted(hit, refused), *probes_about(case.context, host)]
     if refused:
         cause = Words(
             f"{host}:{port} answered, but nothing listened there for {seconds:g} s: the process of rank 0 did not start, died, or uses another port."
@@ -94,7 +95,7 @@ def rendezvous_unreachable(case: Case) -> Found | None:
     )
 
 
-def _high_port(hit: Hit) -> Found:
+def _high_port(case: Case, hit: Hit) -> Found:
     """The meeting worked; the connections that Gloo or NCCL open then do not."""
     host, port = hit["host"] or hit["peer"], hit["port"] or hit["high"]
     return Found(
@@ -102,7 +103,7 @@ def _high_port(hit: Hit) -> Found:
             f"The ranks met, but the connection to {host} on the high port {port} gets no answer: only the master port is open between the nodes, and NCCL and Gloo choose high ports of their own.",
             f"各 rank 已汇合，但连接 {host} 的高位端口 {port} 没有应答：节点间只放通了主端口，而 NCCL 与 Gloo 会自选高位端口。",
         ),
-        evidence=[hit.quote()],
+        evidence=[hit.quote(), *probes_about(case.context, host)],
         fixes=[
             Fix(
                 Words("open the ports 1024-65535 between the nodes, both ways; on each of them", "在节点之间双向开放端口 1024-65535；在每个节点上"),
@@ -130,7 +131,7 @@ def _never_complete(case: Case) -> Found | None:
     """The master's side: fewer members came than were expected."""
     high = case.log.first(HIGH_PORT)
     if high is not None:
-        return _high_port(high)
+        return _high_port(case, high)
     hit = case.log.first(FEW_JOINED)
     if hit is None:
         return None

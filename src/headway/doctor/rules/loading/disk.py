@@ -10,7 +10,6 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found, Quote
-from headway.doctor.rules.loading.model_folder import hub_id
 from headway.doctor.rules.loading.outcome import of_the_model_runtime, only_a_warning, overcome
 from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
@@ -53,7 +52,12 @@ def folder_cannot_be_written(case: Case) -> Found | None:
         (_locked, case.log.hits(LOCKED)),
     ):
         for hit in hits:
-            if _SHARED_MEMORY.search(hit.line.text) or "usage_stats" in hit.line.text or overcome(case, hit) or of_the_model_runtime(case):
+            if (
+                _SHARED_MEMORY.search(hit.line.text)
+                or "usage_stats" in hit.line.text
+                or overcome(case, hit)
+                or of_the_model_runtime(case)
+            ):
                 continue
             if found := judge(case, hit):
                 return found
@@ -214,6 +218,9 @@ def _free(case: Case, folder: str) -> tuple[str, float | None, list[Quote]]:
     return (best[1], best[2], [case.context.quote(best[3])]) if best else ("", None, [])
 
 
+_ROOMY_GIB: Final = 10  # less is not worth moving to
+
+
 def _room(case: Case, folder: str, mount: str) -> list[Fix]:
     roomy = max(
         (
@@ -224,7 +231,7 @@ def _room(case: Case, folder: str, mount: str) -> list[Fix]:
         default=(0.0, ""),
     )
     fixes = []
-    if roomy[0] > 10:
+    if roomy[0] > _ROOMY_GIB:
         fixes.append(
             Fix(
                 Words(
@@ -243,12 +250,14 @@ def _room(case: Case, folder: str, mount: str) -> list[Fix]:
             f"du -xh --max-depth=2 {folder or '~/.cache/huggingface'} | sort -h | tail; hf cache ls",
         )
     )
-    if roomy[0] <= 10:
-        name = hub_id(case)
+    if roomy[0] <= _ROOMY_GIB:
         fixes.append(
             Fix(
-                Words("or put the cache on a disk with room", "或把缓存放到有空间的磁盘"),
-                f"vllm serve {name} --download-dir /data/huggingface" if name else "export HF_HOME=/data/huggingface",
+                Words(
+                    "or put the cache on a disk with room (HF_HOME, HF_HUB_CACHE or --download-dir): look for one",
+                    "或把缓存放到有空间的磁盘（HF_HOME、HF_HUB_CACHE 或 --download-dir）：先查找",
+                ),
+                "df -h --output=avail,target | sort -h | tail -5",
             )
         )
     return fixes

@@ -15,9 +15,13 @@ from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-SYMBOL: Final = sight("undefined symbol", pattern=r"(?<![\w.\-+])(?P<file>[\w.\-+]{1,120}\.so[\w.]{0,20}): undefined symbol: (?P<symbol>\w+)")
+SYMBOL: Final = sight(
+    "undefined symbol",
+    pattern=r"(?<![\w.\-+])(?P<file>[\w.\-+]{1,120}\.so[\w.]{0,20}): undefined symbol: (?P<symbol>\w+)",
+)
 LIBRARY: Final = sight(
-    "cannot open shared object file", pattern=r"(?P<file>lib[\w.\-+]{1,80}\.so[\w.]{0,20}): cannot open shared object file"
+    "cannot open shared object file",
+    pattern=r"(?P<file>lib[\w.\-+]{1,80}\.so[\w.]{0,20}): cannot open shared object file",
 )
 MODULE: Final = sight(
     "No module named",
@@ -64,7 +68,9 @@ def extension_is_broken(case: Case) -> Found | None:
     file = groups.get("file", "")
     module = groups.get("module", "") or ("vllm._C" if groups.get("space") else "")
     stem = module or file
-    if stem.startswith("_") and (inside := re.search(r"(?:site|dist)-packages/(\w+)/", hit.line.text[: hit.match.start("file")])):
+    if stem.startswith("_") and (
+        inside := re.search(r"(?:site|dist)-packages/(\w+)/", hit.line.text[: hit.match.start("file")])
+    ):
         stem = inside[1]
     root = module if module.startswith("vllm.") else stem.split(".")[0]
     if hit.match.re is NO_OPERATOR.pattern:

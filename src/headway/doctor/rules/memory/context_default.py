@@ -7,7 +7,9 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.facts.memory import CONCURRENCY
-from headway.doctor.finding import Fix, Found
+from headway.doctor.facts.metrics import span_of
+from headway.doctor.facts.requests import RequestRow
+from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.memory.flag_names import flag
 from headway.doctor.rules.memory.sizes import BLOCK
 from headway.doctor.rules.rule import Rule
@@ -28,17 +30,17 @@ def context_far_above_need(case: Case) -> Found | None:
     length, times = int(hit.number("length")), hit.number("times")
     if length < _LONG or times >= _CROWDED:
         return None
-    needs = _needs(case)
+    measured = _need(case)
     waiting = max((sample.waiting or 0 for sample in case.load), default=0)
     chosen = case.launch.flags.get("max_model_len") is not None
-    if needs:
-        need = needs[min(len(needs) - 1, math.ceil(0.999 * len(needs)) - 1)]
+    if measured is not None:
+        need, quotes, counted = measured
         limit = min(length, -(-int(need * 1.05) // _STEP) * _STEP)
         if limit > length // 2:
             return None
         confidence = 0.9
-        seen = f"; {len(needs)} requests needed at most {need} tokens"
-        seen_zh = f"；{len(needs)} 个请求最多需要 {need} 个 token"
+        seen = f"; {counted} needed at most {need} tokens"
+        seen_zh = f"；实测最多需要 {need} 个 token"
     else:
         limit = max(BLOCK, 32768 if length > 32768 else length)
         confidence = 0.4 if chosen else 0.75 if waiting > 0 else 0.6
@@ -50,11 +52,11 @@ def context_far_above_need(case: Case) -> Found | None:
             f" start tight; at {limit} tokens {gain:.1f} sequences fit.",
             f"上下文上限为 {length} token{'' if chosen else '（模型默认值）'}，缓存只能容纳 {times:.2f} 个这样长的序列{seen_zh}。紧张的是这个上限而不是显卡；上限为 {limit} 时可容纳 {gain:.1f} 个。",
         ),
-        evidence=[hit.quote(), *([case.context.quote("requests.0")] if needs and case.context.has("requests.0") else [])],
+        evidence=[hit.quote(), *(measured[1] if measured is not None else ())],
         fixes=[
             Fix(
                 Words(f"limit the context to the need: {limit} tokens", f"按需要限制上下文：{limit} token")
-                if needs
+                if measured is not None
                 else Words(
                     f"limit the context to the need (99.9 % of the requests, rounded up); {limit} is enough for most chats",
                     f"按需要限制上下文（99.9% 请求长度向上取整）；多数对话 {limit} 足够",
@@ -71,19 +73,27 @@ def context_far_above_need(case: Case) -> Found | None:
     )
 
 
-def _needs(case: Case) -> list[int]:
-    """Sorted tokens per request, prompt and output."""
-    needs = []
-    for row in case.requests:
-        whole = row.number(*_LENGTHS)
-        prompt, output = (
-            row.number("prompt_tok", "prompt_tokens", "input_tokens"),
-            row.number("out_tok", "output_tokens", "completion_tokens", "max_tokens"),
-        )
-        total = whole if whole is not None else None if prompt is None else prompt + (output or 0)
-        if total:
-            needs.append(int(total))
-    return sorted(needs) if len(needs) >= _ENOUGH_REQUESTS else []
+def _need(case: Case) -> tuple[int, tuple[Quote, ...], str] | None:
+    """The 99.9th percentile of tokens per request, prompt and output: of listed requests, else of the server's histograms."""
+    needs = sorted(total for row in case.requests if (total := _tokens(row)) is not None)
+    if len(needs) >= _ENOUGH_REQUESTS:
+        return needs[math.ceil(0.999 * len(needs)) - 1], (case.requests[0].quote,), f"{len(needs)} requests"
+    span = span_of(case.context)
+    prompt = span.quantile("request_prompt_tokens", 0.999) if span is not None else None
+    output = span.quantile("request_generation_tokens", 0.999) if span is not None else None
+    if span is None or prompt is None:
+        return None
+    return math.ceil(prompt + (output or 0.0)), (span.quote,), "99.9 % of the requests"
+
+
+def _tokens(row: RequestRow) -> int | None:
+    whole = row.number(*_LENGTHS)
+    prompt, output = (
+        row.number("prompt_tok", "prompt_tokens", "input_tokens"),
+        row.number("out_tok", "output_tokens", "completion_tokens", "max_tokens"),
+    )
+    total = whole if whole is not None else None if prompt is None else prompt + (output or 0)
+    return int(total) if total else None
 
 
 RULES: Final = (

@@ -8,6 +8,7 @@ from typing import Final
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.launch import ENGINE_CONFIG
+from headway.doctor.facts.memory import WEIGHTS, gib
 from headway.doctor.facts.model import Model
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.memory.blame import blame
@@ -44,7 +45,7 @@ def lora_slots(case: Case) -> Found | None:
     short, evidence = missing
     if size < max(1.0, 0.06 * (total or 0)) and size < (short or float("inf")):
         return None
-    fewer = max(1, min(slots - 1, int((size - (short or 0.75 * size)) / each))) if slots > 1 else 1
+    fewer = max(1, min(slots - 1, _slots_that_fit(case, each, size, short if shortage_of(case) or room_of(case) else None, slots)))
     fixes = []
     if fewer < slots:
         fixes.append(
@@ -83,6 +84,14 @@ def lora_slots(case: Case) -> Found | None:
     )
 
 
+def _slots_that_fit(case: Case, each: float, size: float, short: float | None, slots: int) -> int:
+    """So many that what lacks becomes free; else what weights and two gigabytes leave of nine tenths of the device."""
+    if short is not None:
+        return int((size - short) / each)
+    total, weights = case.memory.total, case.model.gib()
+    return int((0.9 * total.value - weights - 2) / each) if total is not None and weights is not None else slots // 4
+
+
 def _adapted(case: Case) -> tuple[float | None, bool]:
     """Sum of in + out over the adapted matrices of all layers, and whether it is only scaled from a known model."""
     shape = case.model.shape
@@ -114,7 +123,7 @@ def draft_model(case: Case) -> Found | None:
     if not name or (missing := _missing(case)) is None:
         return None
     draft = case.context.number("model.draft_weights_gib") or Model(name, {}, (), None, case.model.dtype).gib()
-    total, weights = (case.memory.total.value if case.memory.total else None), weights_gib(case)
+    total, weights = (case.memory.total.value if case.memory.total else None), _target_gib(case)
     if total is not None and weights is not None and weights + 1 > total:
         return None  # the target alone does not fit
     short, evidence = missing
@@ -144,6 +153,12 @@ def draft_model(case: Case) -> Found | None:
         confidence=0.85 if case.log.sees(DRAFT) else 0.75,
         explains=_CONSEQUENCES,
     )
+
+
+def _target_gib(case: Case) -> float | None:
+    """The target is loaded before its draft, so its line is the first."""
+    hit = case.log.first(WEIGHTS)
+    return gib(hit["size"].replace("GB", "GiB")) if hit else weights_gib(case)
 
 
 def _draft(case: Case) -> tuple[str, Quote | None]:

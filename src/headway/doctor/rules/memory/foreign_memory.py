@@ -167,7 +167,7 @@ def _age(case: Case, taken: Taken) -> tuple[str, str]:
     """Age and parent of a holder that the process list knows; parent 1 = left over from a run that ended."""
     pids = {pid for pid, _, _ in taken.holders}
     for row in case.context.items("host.processes"):
-        if isinstance(row, dict) and row.get("pid") in pids:
+        if isinstance(row, dict) and isinstance(row.get("pid"), int) and row["pid"] in pids:
             orphan = row.get("ppid") == 1
             since = str(row.get("age") or row.get("started") or "")
             words = [f"running for {since}" if since else "", "left over from an earlier run (its parent is gone)" if orphan else ""]

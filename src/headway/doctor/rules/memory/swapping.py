@@ -7,6 +7,7 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
+from headway.doctor.facts.metrics import grown, quote_metrics, scrapes_of
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.memory.sizes import whole_weights_gib
 from headway.doctor.rules.rule import Rule
@@ -31,6 +32,11 @@ _MAJOR: Final = re.compile(
     re.IGNORECASE,
 )
 _PLACES: Final = ("host.io", "host.probes", "host.memory", "host.swap", "host.swap_used_gib")
+_COUNTERS: Final = (
+    ("process_major_page_faults", "major_page_faults", "node_vmstat_pgmajfault", "vmstat_pgmajfault"),
+    ("node_vmstat_pswpin", "vmstat_pswpin", "swap_in_pages"),
+)
+_FEW: Final = 1000.0  # major faults of an ordinary start
 _MUCH_GIB: Final = 1.0
 
 
@@ -65,8 +71,8 @@ def swaps(case: Case) -> Found | None:
     amount_zh = f"已使用交换空间 {used:.1f} GiB" if used is not None else "正在使用交换空间"
     return Found(
         cause=Words(
-            f"{amount} and pages keep coming back from it ({moves:g} per second or in total): weights and cache do not fit RAM{sum_}, so every step reads the disk.{speed} More threads do not help.",
-            f"{amount_zh}，且页面不断换入换出（{moves:g}）：权重和缓存放不进内存{sum_}，每一步都在读磁盘。{speed_zh}增加线程没有用。",
+            f"{amount} and pages keep coming back from it ({moves:g} pages or faults in what was measured): weights and cache do not fit RAM{sum_}, so every step reads the disk.{speed} More threads do not help.",
+            f"{amount_zh}，且页面不断换入换出（测得 {moves:g} 页或 fault）：权重和缓存放不进内存{sum_}，每一步都在读磁盘。{speed_zh}增加线程没有用。",
         ),
         evidence=evidence,
         fixes=[
@@ -99,6 +105,19 @@ def _swap(case: Case) -> tuple[float | None, float, list[Quote]]:
             used = max([*amounts, used or 0.0]) if amounts else used
             moves = max([*rates, moves])
             evidence.append(case.context.quote(path))
+    scrapes = scrapes_of(case.context)
+    if len(scrapes) > 1:
+        for names in _COUNTERS:
+            moved = grown(scrapes[0].total(*names), scrapes[-1].total(*names)) or 0.0
+            if moved > max(moves, _FEW):
+                moves = moved
+                evidence.append(quote_metrics(case.context, scrapes[-1], *names))
+        total, free = (
+            scrapes[-1].total("node_memory_SwapTotal_bytes", "memory_SwapTotal_bytes"),
+            scrapes[-1].total("node_memory_SwapFree_bytes", "memory_SwapFree_bytes"),
+        )
+        if total is not None and free is not None and total > free:
+            used = (total - free) / 2**30
     return used, moves, evidence
 
 

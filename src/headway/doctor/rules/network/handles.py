@@ -81,7 +81,9 @@ def _handles(case: Case) -> Found:
     )
     nginx = "worker_connections" in (hit.line.text if hit else "")
     if nginx:
-        limit = Words("the connections of the proxy (worker_connections) are used up", "代理的连接数（worker_connections）已用完")
+        limit = Words(
+            "the connections of the proxy (worker_connections) are used up", "代理的连接数（worker_connections）已用完"
+        )
     fixes = [
         Fix(
             Words(

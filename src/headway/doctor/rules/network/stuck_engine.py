@@ -28,12 +28,18 @@ DEEPER: Final = sight(
     "Watchdog caught collective operation timeout",
     "died unexpectedly",
 )
+# a model that was put to sleep serves nothing on purpose
+ASLEEP: Final = sight("seconds to fall asleep", "Sleep mode freed", "POST /sleep")
+AWAKE: Final = sight("seconds to wake up", "POST /wake_up")
 _INTERVALS: Final = 6
 _SECONDS: Final = 60.0
 
 
 def engine_does_not_move(case: Case) -> Found | None:
     """The last samples all have work (running or waiting) and neither read nor wrote a token."""
+    asleep, awake = case.log.last(ASLEEP), case.log.last(AWAKE)
+    if asleep is not None and (awake is None or awake.line.number < asleep.line.number):
+        return None
     still = _standing(case.load)
     dead = case.log.first(DEAD)
     if still is None and not (
@@ -144,6 +150,6 @@ RULES: Final = (
         remedy=Words("stack dump, restart, liveness by progress", "抓栈、重启、以进展判断存活"),
         check=Words("a 1-token completion", "单 token 补全"),
         judge=engine_does_not_move,
-        sees=(HEALTHY, DEAD, DEEPER),
+        sees=(HEALTHY, DEAD, DEEPER, ASLEEP, AWAKE),
     ),
 )

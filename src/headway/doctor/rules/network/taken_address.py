@@ -251,7 +251,7 @@ def port_variable_is_a_url(case: Case) -> Found | None:
             ),
             Fix(
                 Words("or rename the Service to anything but `vllm`", "或把 Service 改名为 `vllm` 以外的名字"),
-                "kubectl get service vllm -o yaml | sed 's/^  name: vllm$/  name: vllm-server/' | kubectl apply -f -",
+                "kubectl get service vllm -o yaml | sed 's/^  name: vllm$/  name: vllm-server/' | kubectl apply -f - && kubectl delete service vllm",
             ),
             Fix(
                 Words("or unset the variable in the container's start command", "或在容器启动命令中取消该变量"),

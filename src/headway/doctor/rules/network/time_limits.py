@@ -71,7 +71,8 @@ def caller_gives_up(case: Case) -> Found | None:
         for hit in case.log.hits(CALLER)
         if not _HTTP_PROXY.search(hit.line.text)
         and not re.search(
-            r"resolve/|huggingface|hub|connect timeout|ConnectTimeout|connect\.|NCCL|store|Ray|probe failed", hit.line.text
+            r"resolve/|huggingface|hub|connect timeout|ConnectTimeout|connect\.|NCCL|store|Ray|probe failed",
+            hit.line.text,
         )
     ]
     aborted = case.log.hits(ABORTED)

@@ -204,7 +204,9 @@ def packets_are_dropped(case: Case) -> Found | None:
     )
 
 
-_PROBE: Final = re.compile(r"(?i)(?:\bnc\b|telnet|\btcp\b|connect(?:ion)? to).*(?:timed out|time-?out|filtered|no route)|curl.*(?:connection timed out|no route)")
+_PROBE: Final = re.compile(
+    r"(?i)(?:\bnc\b|telnet|\btcp\b|connect(?:ion)? to).*(?:timed out|time-?out|filtered|no route)|curl.*(?:connection timed out|no route)"
+)
 
 
 def _probed(case: Case) -> Found | None:

@@ -163,11 +163,12 @@ def act_order(case: Case) -> Found | None:
     slow = ordered and ranks > 1 and complains_of(case.context, "throughput")
     if hit is None and not slow:
         return None
+    refused = hit is not None and "slow" not in hit.line.text
     return Found(
         cause=Words(
             f"The checkpoint was quantised with act order (desc_act): its groups follow the order of importance, not of rows, so with {ranks} rank{'s' if ranks > 1 else ''} every rank needs all scales and kernels are"
-            f" {'refused' if hit is not None else 'slower'}.",
-            f"检查点用 act order（desc_act）量化：分组按重要性而非行序，{ranks} 个 rank 时每个都需要全部 scale，内核{'被拒绝' if hit is not None else '更慢'}。",
+            f" {'refused' if refused else 'slower'}.",
+            f"检查点用 act order（desc_act）量化：分组按重要性而非行序，{ranks} 个 rank 时每个都需要全部 scale，内核{'被拒绝' if refused else '更慢'}。",
         ),
         evidence=[*([hit.quote()] if hit else []), *([case.context.quote("model.config.quantization_config")] if ordered else [])],
         fixes=[

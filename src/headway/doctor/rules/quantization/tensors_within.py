@@ -37,7 +37,10 @@ _DTYPE_WORDS: Final = {"half": "float16", "float16": "float16", "bfloat16": "bfl
 def exceptions_ignored(case: Case) -> Found | None:
     """A layer that the checkpoint keeps at 16 bits is built as a quantised one, so its names do not exist."""
     listed = [
-        str(name) for key in ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules") for name in case.model.claim.get(key) or []
+        str(name)
+        for key in ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules")
+        if isinstance(names := case.model.claim.get(key), list)
+        for name in names
     ]
     if not listed:
         return None
@@ -170,7 +173,7 @@ def experts_not_quantised(case: Case) -> Found | None:
         return None
     loaded = weights.value * all_ranks(case.launch)
     bits = case.model.claim.get("bits") or case.model.claim.get("w_bit") or case.model.named_bits or (8 if "fp8" in method or "int8" in method else 4)
-    expected = case.model.stored.value if case.model.stored else case.model.gib(float(bits) + 0.5)
+    expected = case.model.stored.value if case.model.stored else case.model.gib((float(bits) if isinstance(bits, (int, float)) else 4.0) + 0.5)
     full = case.model.gib(16)
     if expected is None or loaded < _MORE * expected or (full is not None and loaded > 1.4 * full):
         return None

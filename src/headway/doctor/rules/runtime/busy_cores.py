@@ -22,6 +22,7 @@ TIMING: Final = sight("stage timing", pattern=r"stage timing\b", series=True)
 SERVER_TIMING: Final = sight("erver-timing", "erver-Timing", pattern=r"[Ss]erver-[Tt]iming: (?P<phases>.*)")
 _SLOW_SECONDS: Final = 0.25
 _THROTTLED: Final = 0.1
+_COMPLAINT: Final = re.compile(r"slow|latency|takes long|late\b|慢|延迟|卡", re.IGNORECASE)
 _PHASE: Final = re.compile(r"(?P<name>\w+);dur=(?P<ms>[\d.]+)")
 
 
@@ -149,7 +150,8 @@ def where_the_time_goes(case: Case) -> Found | None:
     total = sum(seconds for seconds, _ in phases.values())
     longest = max(phases, key=lambda phase: phases[phase][0])
     seconds, quote = phases[longest]
-    if total < _SLOW_SECONDS or seconds < 0.5 * total:
+    complained = bool(_COMPLAINT.search(case.context.text("said")))
+    if total < (_SLOW_SECONDS if complained else 2 * _SLOW_SECONDS) or seconds < 0.5 * total:
         return None
     name = next((d for hit in case.log.hits(TIMING) if (d := str(fields_of(hit).get("deployment", "")))), "") or next((d for each in readings(case, "vsr_model_runtime_ready") if (d := each.labels.get("deployment", ""))), "")
     place = deployment(case, name)

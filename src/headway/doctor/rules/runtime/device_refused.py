@@ -87,7 +87,7 @@ def _room(case: Case, place: Deployment, device: str, needs: float | None, room:
     if is_budget and needs is not None:
         fixes.append(Fix(Words("raise the budget, if that much memory exists", "若确有这么多内存，提高预算"), f"--memory-budget {int(-(-needs // 1))}"))
     if kind in ("cuda", "rocm") and index < len(cards):
-        for process in cards[index].get("processes") or []:
+        for process in case.context.items(f"host.gpus.{index}.processes"):
             pid = process.get("pid") if isinstance(process, dict) else None
             if isinstance(pid, int):
                 used = process.get("used_gib")

@@ -11,7 +11,7 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import Fix, Found, Quote
-from headway.doctor.rules.quoted import said
+from headway.doctor.rules.quoted import probes_about, said
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import deployment, documents, inside
@@ -142,7 +142,7 @@ def _container(case: Case, who: str, name: str, endpoint: str, host: str, port: 
 def _found(case: Case, cause: Words, quotes: list[Quote], fixes: list[Fix], endpoint: str, confidence: float) -> Found:
     return Found(
         cause=cause,
-        evidence=quotes,
+        evidence=[*quotes, *probes_about(case.context, endpoint, urlsplit(endpoint).netloc)],
         fixes=fixes,
         verify=Words(f"`curl -s {endpoint}/health` run where the router runs (in its container) answers", f"在路由器所在处（其容器内）执行 `curl -s {endpoint}/health` 有应答"),
         confidence=confidence,
@@ -163,7 +163,7 @@ def _listener(case: Case, port: int) -> tuple[str, Quote] | None:
             return hit["host"].strip("[]"), hit.quote()
     for index, each in enumerate(case.context.items("host.listeners")):
         text = " ".join(map(str, each.values())) if isinstance(each, dict) else str(each)
-        if re.search(rf"\b{port}\b", text):
+        if str(each["port"]) == str(port) if isinstance(each, dict) and "port" in each else re.search(rf":{port}\b", text):
             address = re.search(r"(127\.[\d.]+|0\.0\.0\.0|::1|\*|::|\d{1,3}(?:\.\d{1,3}){3})", text)
             return (address[1] if address else ""), case.context.quote(f"host.listeners.{index}", text)
     return None
@@ -201,7 +201,7 @@ def no_backend_can_be_used(case: Case) -> Found | None:
             f"The router chose {model or 'a model'} and had no backend to send the request to{f' ({len(hits)} times)' if len(hits) > 1 else ''}, so it answered {status}.{known.en}{told.en} Routing itself works.",
             f"路由器选中了 {model or '某个模型'}，但没有可用的后端接收请求{f'（{len(hits)} 次）' if len(hits) > 1 else ''}，因此返回 {status}。{known.zh}{told.zh}路由本身正常。",
         ),
-        evidence=[hit.quote(), *([sick.quote()] if sick else [])],
+        evidence=[hit.quote(), *([sick.quote()] if sick else []), *probes_about(case.context, *endpoints[:2])],
         fixes=fixes,
         verify=Words(
             f"`curl -s {base.rstrip('/').removesuffix('/v1')}/v1/models` from the router's place lists the model, and its upstream list is not empty" if first else "the upstream list of the model is not empty, and a request to it answers 200",

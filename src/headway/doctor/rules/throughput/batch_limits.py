@@ -221,7 +221,7 @@ def _more_cache(case: Case, shape: LoadShape | None) -> list[Fix]:
             fixes.insert(0, Fix(_TWICE, f"--kv-cache-memory-bytes {size:.1f}GiB"))
     elif on_cpu(case.log, case.context, case.device):
         space = case.context.number("env.VLLM_CPU_KVCACHE_SPACE") or (case.memory.kv_available.value if case.memory.kv_available else None)
-        if space:
+        if space and space < 1e5:
             fixes.insert(0, Fix(_TWICE, f"VLLM_CPU_KVCACHE_SPACE={math.ceil(space * 2)}"))
     elif case.launch.value("kv_cache_dtype") in ("", "auto", "bfloat16", "float16") and case.launch.program in ("vllm", ""):
         tokens = case.memory.kv_tokens

@@ -17,16 +17,16 @@ from headway.doctor.words import Words
 
 ACCEPTED: Final = sight(
     "Mean acceptance length: ",
-    pattern=r"^(?:(?=.*?Draft acceptance rate: (?P<rate>[\d.]+)(?P<percent>%)?))?.*?Mean acceptance length: (?P<length>[\d.]+)"
-    r"(?:.*?Per-position acceptance rate: \[?(?P<positions>[\d.]+(?:, [\d.]+)*))?",
+    pattern=r"^(?:(?=.*?Draft acceptance rate: (?P<rate>\d+(?:\.\d+)?)(?P<percent>%)?))?.*?Mean acceptance length: (?P<length>\d+(?:\.\d+)?)"
+    r"(?:.*?Per-position acceptance rate: \[?(?P<positions>\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*))?",
     series=True,
 )
 OLD: Final = sight(
     "Speculative metrics: Draft acceptance rate",
-    pattern=r"Draft acceptance rate: (?P<rate>[\d.]+), System efficiency: (?P<efficiency>[\d.]+), Number of speculative tokens: (?P<k>\d+)",
+    pattern=r"Draft acceptance rate: (?P<rate>\d+(?:\.\d+)?), System efficiency: (?P<efficiency>\d+(?:\.\d+)?), Number of speculative tokens: (?P<k>\d+)",
     series=True,
 )
-LLAMA: Final = sight("draft acceptance rate = ", pattern=r"draft acceptance rate = (?P<rate>[\d.]+) \( *(?P<accepted>\d+) accepted / *(?P<drafted>\d+) generated\)")
+LLAMA: Final = sight("draft acceptance rate = ", pattern=r"draft acceptance rate = (?P<rate>\d+(?:\.\d+)?) \( *(?P<accepted>\d+) accepted / *(?P<drafted>\d+) generated\)")
 
 _BREAK_EVEN: Final = 1.05
 _HOST_COST: Final = 0.02  # of a target step, for proposing and checking, whatever the draft
@@ -52,7 +52,7 @@ def speculation_loses(case: Case) -> Found | None:
         return None
     cost = _draft_cost(case)
     k = seen.k or 1
-    gain = seen.length / (1 + k * cost)
+    gain = max(1.0, seen.length) / (1 + k * cost)
     shape = shape_of(case.load)
     if gain >= _BREAK_EVEN and not (seen.rate is not None and seen.rate < 0.10):
         return None

@@ -26,7 +26,7 @@ COMPILED: Final = sight(
     "JIT compiling",
     "Compiling kernel",
     "torch.compile and initial profiling",
-    pattern=r"torch\.compile (?:takes|took) (?P<seconds>[\d.]+)|Compiling a graph for .*?takes (?P<graph>[\d.]+)|Dynamo bytecode transform time"
+    pattern=r"torch\.compile (?:takes|took) (?P<seconds>\d+(?:\.\d+)?)|Compiling a graph for .*?takes (?P<graph>\d+(?:\.\d+)?)|Dynamo bytecode transform time"
     r"|kernel JIT compilation during inference: (?P<kernel>\w+)|JIT compiling|Compiling kernel|initial profiling",
 )
 READY: Final = sight("Application startup complete", "main: server is listening", "The server is fired up and ready to roll", "model loaded and ready")
@@ -36,9 +36,9 @@ GRAMMAR: Final = sight(
     "rammar compilation took",
     "ompiled grammar in",
     "ompiling grammar",
-    pattern=r"Compiling FSM index|Compiling regex to FSM|[Gg]rammar compilation took (?P<took>[\d.]+)|[Cc]ompiled grammar in (?P<in>[\d.]+)|[Cc]ompiling grammar",
+    pattern=r"Compiling FSM index|Compiling regex to FSM|[Gg]rammar compilation took (?P<took>\d+(?:\.\d+)?)|[Cc]ompiled grammar in (?P<in>\d+(?:\.\d+)?)|[Cc]ompiling grammar",
 )
-WOKE: Final = sight("seconds to wake up tags", "seconds to fall asleep", pattern=r"It took (?P<seconds>[\d.]+) seconds to (?:wake up tags (?P<tags>.+?)\.?$|fall asleep)")
+WOKE: Final = sight("seconds to wake up tags", "seconds to fall asleep", pattern=r"It took (?P<seconds>\d+(?:\.\d+)?) seconds to (?:wake up tags (?P<tags>.+?)\.?$|fall asleep)")
 SLEEPS: Final = sight("is_sleeping", "POST /sleep", pattern=r"[\"']?is_sleeping[\"']?\s*[:=]\s*[Tt]rue|POST /sleep")
 MAPPED: Final = sight("mmap = true", "mmap: true", "llama_model_loader: mmap", "CPU_Mapped model buffer size")
 

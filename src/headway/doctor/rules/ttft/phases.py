@@ -18,7 +18,7 @@ from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
 TRANSFER: Final = sight(
-    "KV Transfer metrics: ", pattern=r"KV Transfer metrics: (?=.*Avg xfer time \(ms\)[=:] ?(?P<ms>[\d.]+))(?:.*?Throughput \(MB/s\)[=:] ?(?P<rate>[\d.]+))?", series=True
+    "KV Transfer metrics: ", pattern=r"KV Transfer metrics: (?=.*Avg xfer time \(ms\)[=:] ?(?P<ms>\d+(?:\.\d+)?))(?:.*?Throughput \(MB/s\)[=:] ?(?P<rate>\d+(?:\.\d+)?))?", series=True
 )
 FETCHING: Final = sight("Failed to fetch image", "Timeout while fetching", "fetch_image", "VLLM_IMAGE_FETCH_TIMEOUT", "Error in loading multimodal data")
 
