@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.doctor.judging import fixture
 
 _MEGABYTE = 1 << 20

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from tests.doctor.judging import Expectation, Material, fault, fixture, fixture_names, report_on, written_cases
 
 MATERIALS = [fixture(name).material for name in fixture_names()] + [case.material for case in written_cases()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.doctor.judging import fixture, fixture_names, judged
 from tests.doctor.rewriting.rewrite import rewritten
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from tests.doctor.judging import Material, fixture, fixture_names, judged
 
 Telling = Callable[[bytes], bytes]

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.doctor.judging import Material, fixture, fixture_names, written_cases
-
 from headway.doctor.diagnosis import Finding
 from headway.doctor.examine import examine
 from headway.doctor.rules.catalogue import rules
 from headway.doctor.words import Words
+from tests.doctor.judging import Material, fixture, fixture_names, written_cases
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
 _CHINESE = re.compile("[\u4e00-\u9fff]")

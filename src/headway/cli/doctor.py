@@ -17,9 +17,10 @@ _COMMANDS = {
     "collect": ("headway.cli.doctor_collect:collect_command", "Write down what is known here, for `doctor log --context`."),
     "report": ("headway.cli.doctor_report:report_command", "One archive for a bug report, masked; sends nothing."),
 }
+_OLD_NAMES = {"plan": "headway.cli.plan:plan_command"}
 
 
-@click.group("doctor", cls=LazyGroup, table=_COMMANDS, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("doctor", cls=LazyGroup, table=_COMMANDS, old_names=_OLD_NAMES, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--lang", "language", type=click.Choice(["en", "zh"]), help="Language of the report (default: the system's).")
 @click.pass_context

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from headway.doctor.collect.assemble import as_context, context_of_launch, context_of_machine, joined
 from headway.doctor.collect.transcript import Transcript
 from headway.doctor.examine import Examined, examine_live
+from headway.doctor.facts.launch import command_flags
 from headway.errors import DoctorError
 
 _VALIDATE_SECONDS: Final = 60
@@ -29,7 +31,21 @@ def examine_config(file: Path, here: bool) -> Examined:
     if _ROUTER_KEYS.search(text):
         context = joined(context_of_machine() if here else {}, {"command": f"vllm-sr serve --config {file.name}", "files": {file.name: text}})
         return examine_live(as_context(context), _validated(file))
-    return examine_live(as_context(context_of_launch(str(file), here)), Transcript())
+    context = context_of_launch(str(file), here)
+    return examine_live(as_context({**context, "planned": True}), _port_in_use(context) if here else Transcript())
+
+
+def _port_in_use(context: Mapping[str, Any]) -> Transcript:
+    """The line that the start would print when somebody has its port, in the words of Headway's own."""
+    transcript = Transcript()
+    flags = dict(command_flags(str(context["command"])))
+    port = int(flags["port"]) if flags.get("port", "").isdecimal() else 8000
+    for listener in context["host"]["listeners"]:
+        if listener["port"] == port:
+            owner = f" by process {listener['pid']} ({listener.get('command', '')})" if "pid" in listener else " by process unknown"
+            transcript.say(f"Port {port} on {listener['address']} is in use{owner}.")
+            break
+    return transcript
 
 
 def _validated(file: Path) -> Transcript:

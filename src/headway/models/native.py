@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import torch
@@ -18,7 +19,12 @@ from headway.models.fill import Progress
 from headway.models.prepared.filling import fill_from_card
 from headway.models.registry import architecture
 from headway.models.weight_rules import PlacedWeight, WeightRule, place, spelled
-from headway.quantization.supported import check_quantization, check_types
+from headway.quantization.logical_card import logical_card, packed_weights
+from headway.quantization.packed_weight import PackedTensor
+from headway.quantization.supported import check_types
+from headway.quantization.zero_biases import without_zero_biases
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,12 @@ class NativePlan:
 
     def load(self, dtype: torch.dtype, kernels: Kernels, progress: Progress) -> CausalLM:
         """Read, convert and pack the weights, one matrix at a time; or pack what was converted before (`prepared`)."""
+        if packed := packed_weights(self.card):
+            kinds = ", ".join(sorted({weight.dtype for weight in packed}))
+            _log.info(
+                "%d weights are stored as %s; they are unpacked to %s while they are loaded, so memory and speed are those of an"
+                " unquantized model", len(packed), kinds, dtype,
+            )  # fmt: skip
         model = Decoder(self.config, dtype, kernels)
         fill_from_card(model, self.card, self.weights, progress, head=self.head)
         use_huge_pages()
@@ -45,8 +57,10 @@ class NativePlan:
 def plan_native(card: ModelCard, context_length: int) -> NativePlan:
     """Raises ArtifactError (`unsupported_architecture`, `invalid_model_config`, `missing_tensor`, `tensor_shape`,
     `unsupported_tensor_type`, ...), NotBuiltError for formats and features that are not there."""
-    check_quantization(card)
+    card = logical_card(card)
     config, weights = placed_weights(card, context_length)
+    _refuse_transposed(card, weights)
+    card = without_zero_biases(card, {weight.source for weight in weights})
     check_tensors(card, {weight.source: weight.shape for weight in weights})
     check_types(card.tensors[weight.source] for weight in weights)
     return NativePlan(card, config, weights)
@@ -62,6 +76,16 @@ def placed_weights(card: ModelCard, context_length: int) -> tuple[DecoderConfig,
         raise _gguf_not_built(f"{card.architecture} with {unconfirmed}")
     table = spelled(declared.gguf if card.format == "gguf" else declared.safetensors, card.tensors)
     return config, tuple(place(_rules(card, config, table), config))
+
+
+def _refuse_transposed(card: ModelCard, weights: tuple[PlacedWeight, ...]) -> None:
+    """Tools do not agree on which way round they pack the matrices that GPT-2 stores as [in, out]."""
+    for weight in weights:
+        if weight.rule.transform == "transposed" and isinstance(card.tensors.get(weight.source), PackedTensor):
+            raise NotBuiltError(
+                f"packed weights of {card.architecture}, whose matrices are stored transposed, are not built", param="quantization",
+                reason="quantization_not_built", fix="Use the unquantized checkpoint of the model, or a GGUF file.",
+            )  # fmt: skip
 
 
 def _gguf_not_built(what: str) -> NotBuiltError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -13,9 +13,11 @@ import torch
 from headway.artifacts.card import ModelCard, TensorInfo
 from headway.artifacts.gguf_types import BLOCK_TYPE_BY_NAME
 from headway.errors import ArtifactError
-from headway.quantization.dense import DENSE_DTYPES
+from headway.quantization.dense import DENSE_DTYPES, PART_DTYPES
 from headway.quantization.gguf.unpackers import UNPACKERS
-from headway.quantization.supported import check_quantization, check_types
+from headway.quantization.logical_card import logical_card
+from headway.quantization.packed_weight import PackedTensor, shard
+from headway.quantization.supported import check_types
 
 # Weights unpacked at once: 1 MiB of float32, so that the passes over them stay in the L2 cache.
 _CHUNK_WEIGHTS: Final = 1 << 18
@@ -24,12 +26,11 @@ _CHUNK_WEIGHTS: Final = 1 << 18
 class WeightReader(AbstractContextManager["WeightReader"]):
     """Reads tensors through memory maps; the pages of a tensor are given back once it is read.
 
-    Opening refuses quantization methods that cannot be read (NotBuiltError). Close it, or use it as a context manager.
+    Packed weights have the names that a model gives them. Opening raises what `logical_card` raises. Close it, or use it as a context manager.
     """
 
     def __init__(self, card: ModelCard):
-        check_quantization(card)
-        self._tensors = card.tensors
+        self._tensors = logical_card(card).tensors
         self._maps: dict[Path, mmap.mmap] = {}
 
     def __exit__(
@@ -40,7 +41,9 @@ class WeightReader(AbstractContextManager["WeightReader"]):
     def close(self) -> None:
         """Unmap all files."""
         for mapped in self._maps.values():
-            mapped.close()
+            # An error that is on its way holds views; the map goes when they do.
+            with suppress(BufferError):
+                mapped.close()
         self._maps.clear()
 
     def tensor(self, name: str, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -62,6 +65,9 @@ class WeightReader(AbstractContextManager["WeightReader"]):
 
     def read_into(self, info: TensorInfo, out: torch.Tensor) -> None:
         """Fill `out` (contiguous, as many elements as stored) with the tensor, converted to the dtype of `out`."""
+        if isinstance(info, PackedTensor):
+            self._unpack_into(info, out)
+            return
         block = BLOCK_TYPE_BY_NAME[info.dtype]
         _check_size(info, block.elements, block.nbytes)
         mapped = self._map(info)
@@ -70,6 +76,26 @@ class WeightReader(AbstractContextManager["WeightReader"]):
             torch.frombuffer(mapped, dtype=torch.uint8, count=info.nbytes, offset=info.offset), info.dtype, out.view(-1)
         )
         _give_back(mapped, info)
+
+    def _unpack_into(self, info: PackedTensor, out: torch.Tensor) -> None:
+        """A chunk of output rows at a time, so that no whole matrix is needed in float32."""
+        layout, (rows, width) = info.layout, info.shape
+        maps = {ending: self._map(part) for ending, part in info.stored.items()}
+        parts = {ending: _part(maps[ending], part) for ending, part in info.stored.items()}
+        step = rows if layout.whole else max(_CHUNK_WEIGHTS // width // layout.step, 1) * layout.step
+        target = out.view(rows, width)
+        try:
+            for start in range(0, rows, step):
+                stop = min(start + step, rows)
+                cut = parts if layout.whole else shard(layout, parts, "out", start, stop)
+                target[start:stop].copy_(layout.dequantize(cut, range(start, stop)))
+        except ArtifactError as error:
+            raise ArtifactError(f"{info.file}: {info.name}: {error.message}", reason=error.reason, param=info.name) from None
+        # Views pin the maps while they live.
+        parts.clear()
+        cut = {}
+        for ending, part in info.stored.items():
+            _give_back(maps[ending], part)
 
     def _map(self, info: TensorInfo) -> mmap.mmap:
         mapped = self._maps.get(info.file)
@@ -84,6 +110,11 @@ class WeightReader(AbstractContextManager["WeightReader"]):
                 reason="truncated", param=str(info.file), fix="Download the file again.",
             )  # fmt: skip
         return mapped
+
+
+def _part(mapped: mmap.mmap, part: TensorInfo) -> torch.Tensor:
+    raw = torch.frombuffer(mapped, dtype=torch.uint8, count=part.nbytes, offset=part.offset)
+    return _as_dtype(raw, PART_DTYPES[part.dtype]).view(part.shape)
 
 
 def _check_size(info: TensorInfo, elements: int, nbytes: int) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.doctor.judging import fixture, fixture_names
-from tests.doctor.rewriting.dressing import DRESSES, coloured, is_dressed
 
 from headway.doctor.evidence.log.dress import undress
 from headway.doctor.evidence.log.line import Line
+from tests.doctor.judging import fixture, fixture_names
+from tests.doctor.rewriting.dressing import DRESSES, coloured, is_dressed
 
 
 def plain(raw: str) -> Line:

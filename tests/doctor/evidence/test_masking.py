@@ -11,12 +11,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from tests.doctor.judging import Material, report_on
 
 from headway.doctor.evidence.context import masked
 from headway.doctor.evidence.masking import mask, names_a_secret
 from headway.doctor.examine import examine
 from headway.doctor.report.on_screen import show
+from tests.doctor.judging import Material, report_on
 
 # Every form, with the place of the secret.
 FORMS = (

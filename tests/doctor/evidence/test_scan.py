@@ -6,6 +6,8 @@ import bz2
 import gzip
 import json
 import lzma
+import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -131,7 +133,7 @@ def test_beyond_a_thousand_hits_the_count_is_an_estimate_and_the_last_is_still_t
 def test_series_are_thinned_evenly() -> None:
     log = read("".join(f"tick {number}\n" for number in range(100_000)))
     numbers = [int(hit["n"]) for hit in log.hits(SERIES)]
-    steps = {after - before for before, after in zip(numbers, numbers[1:], strict=False)}
+    steps = {after - before for before, after in pairwise(numbers)}
     assert 500 < len(numbers) <= 1024
     assert steps == {128}
     assert log.count(SERIES) == 100_000
@@ -168,6 +170,4 @@ def test_quotes_stand_in_the_file(raw: str) -> None:
 
 
 def _uncoloured(text: str) -> str:
-    import re
-
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
-from tests.doctor.judging import FIXTURES, fixture_names
 
 from headway.doctor.diagnosis import Finding, Report
 from headway.doctor.examine import examine
@@ -16,6 +15,7 @@ from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.report.on_screen import show
 from headway.doctor.rules.catalogue import rules
 from headway.doctor.words import LANGUAGES, Language, Words
+from tests.doctor.judging import FIXTURES, fixture_names
 
 
 def screen(report: Report, language: Language, width: int = 80, colours: bool = False) -> str:

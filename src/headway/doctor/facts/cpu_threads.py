@@ -19,7 +19,7 @@ THREADS: Final = sight(
     " CPUs allowed, ",
     "torch.get_num_threads",
     "Number of threads",
-    pattern=r"(?:intra-op threads:|n_threads =|torch\.get_num_threads\(\)(?: =|:)|[Nn]umber of (?:OpenMP )?threads:?) ?(?P<threads>\d+)|(?P<ours>\d+) threads \(\d+ CPUs allowed",
+    pattern=r"(?:intra-op threads:|n_threads =|torch\.get_num_threads\(\)(?: =|:)|[Nn]umber of (?:OpenMP )?threads:?) ?(?P<threads>\d+)|\b(?P<ours>\d{1,5}) threads \(\d+ CPUs allowed",
 )
 BOUND: Final = sight("OMP tid:", pattern=r"OMP tid: \d+, core \d+")
 SIGHTS: Final[tuple[Sight, ...]] = (THREADS, BOUND)

@@ -13,9 +13,10 @@ from headway.artifacts.remembered_digests import remembered_sha256
 from headway.models.fill import Stack
 from headway.models.sized_config import SizedConfig
 from headway.quantization.dense import DENSE_DTYPES
+from headway.quantization.packed_weight import PackedTensor
 from headway.version import __version__
 
-PREPARATION: Final = 1
+PREPARATION: Final = 2
 """Raise it with every change of unpacking, transforms or layout that changes numbers."""
 
 SMALLEST_BYTES: Final = 16 << 20
@@ -45,8 +46,9 @@ def preparation_key(stacks: Sequence[Stack], tensors: Mapping[str, TensorInfo], 
         parts = []
         for part in stack.parts:
             stored = part.stored(tensors)
-            number = files.setdefault(stored.file, len(files))
-            parts.append([number, stored.offset, stored.dtype, stored.shape, part.rule.transform])
+            pieces = stored.stored.values() if isinstance(stored, PackedTensor) else (stored,)
+            places = [[files.setdefault(piece.file, len(files)), piece.offset] for piece in pieces]
+            parts.append([places, stored.dtype, stored.shape, part.rule.transform])
         recipe.append([stack.module, stack.kind, str(stack.dtype), stack.shape, parts])
     identity = {
         "version": [__version__, PREPARATION],

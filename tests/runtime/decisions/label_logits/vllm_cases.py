@@ -56,7 +56,6 @@ CASES: dict[str, dict[str, Any]] = {
                                                    "ran": _noul("Did every pump run?"), "long": _score("How long did the last pump run?", ["0 to 20 minutes", "20 to 40", "40 to 60"])}},
     "long report": {"state": _report(72), "questions": {"roof": _noul("Did the pump on the roof run?"), "where": _choice("Where did the last pump run?", {"cellar": "below", "roof": "above"})}},
 }  # fmt: skip
-LONG = frozenset({"long report"})
 
 
 class Odd(NamedTuple):

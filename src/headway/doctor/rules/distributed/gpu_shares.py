@@ -8,7 +8,15 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found, Quote
-from headway.doctor.rules.distributed.ranks import Split, divisors, gpus_on_host, serve_command, split_of, visible_gpus
+from headway.doctor.rules.distributed.ranks import (
+    Split,
+    divisors,
+    gpus_on_host,
+    serve_command,
+    split_of,
+    visibility,
+    visible_gpus,
+)
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
@@ -17,7 +25,7 @@ HEADS: Final = sight(
     "must be a multiple of",
     pattern=r"heads\D{0,24}(?P<heads>\d+)\D{1,60}?(?:divisible by|multiple of)\D{1,60}?(?P<size>\d+)",
 )
-UNEVEN: Final = sight("is not divisible by", pattern=r"(?P<whole>\d+) is not divisible by (?P<size>\d+)")
+UNEVEN: Final = sight("is not divisible by", pattern=r"\b(?P<whole>\d{1,12}) is not divisible by (?P<size>\d+)")
 TOO_FEW: Final = sight(
     "is larger than the number of available GPUs",
     "less than max local gpu count",
@@ -82,9 +90,7 @@ def _splits(fitting: list[int], gpus: int) -> list[Fix]:
         if smaller := [each for each in fitting[1:] if each > 1]:
             shown = ", ".join(map(str, smaller))
             others = Words(f" (also possible: {shown})", f"（也可用：{shown}）")
-        fixes.append(
-            Fix(Words(f"split over {largest} GPUs{others.en}", f"拆分到 {largest} 张 GPU{others.zh}"), f"--tensor-parallel-size {largest}")
-        )
+        fixes.append(Fix(Words(f"split over {largest} GPUs{others.en}", f"拆分到 {largest} 张 GPU{others.zh}"), f"--tensor-parallel-size {largest}"))
     full = next(((tensor, gpus // tensor) for tensor in fitting if gpus % tensor == 0 and gpus // tensor > 1), None)
     if full:
         tensor, stages = full
@@ -113,12 +119,11 @@ def more_ranks_than_gpus(case: Case) -> Found | None:
 
 
 def _too_few(case: Case, hit: Hit, world: int, gpus: int, confidence: float) -> Found:
-    split, present, visible = split_of(case), gpus_on_host(case), visible_gpus(case)
+    split, present, visible = split_of(case), gpus_on_host(case), visibility(case)
     hidden = present is not None and present >= world
     quotes: list[Quote] = [hit.quote()]
     if visible is not None:
-        name = next(n for n in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES") if case.context.has(f"env.{n}"))
-        quotes.append(case.context.quote(f"env.{name}", f"{name}={case.context.text(f'env.{name}')}"))
+        quotes.append(visible.quote)
     factors = f" ({split.tensor} x {split.pipeline})" if split.world == world and split.pipeline > 1 else ""
     why = Words("", "")
     if hidden:
@@ -130,8 +135,7 @@ def _too_few(case: Case, hit: Hit, world: int, gpus: int, confidence: float) -> 
         why = Words(f" The host lists {present} GPUs.", f"主机列出 {present} 张 GPU。")
     return Found(
         cause=Words(
-            f"The split asks for {world} ranks{factors}, one GPU each, and this process sees {gpus}.{why.en}"
-            " Memory settings do not change that.",
+            f"The split asks for {world} ranks{factors}, one GPU each, and this process sees {gpus}.{why.en} Memory settings do not change that.",
             f"并行配置需要 {world} 个 rank{factors}，每个一张 GPU，而该进程只看到 {gpus} 张。{why.zh}调整显存参数无济于事。",
         ),
         evidence=quotes,
@@ -150,8 +154,8 @@ def _more_or_fewer(case: Case, split: Split, world: int, gpus: int, hidden: bool
     if hidden:
         listed = ",".join(map(str, range(world)))
         fixes.append(Fix(Words(f"let the process see {world} GPUs", f"让进程看到 {world} 张 GPU"), f"CUDA_VISIBLE_DEVICES={listed}"))
-        if case.context.get("host.in_container") is True:
-            fixes.append(Fix(Words("give all GPUs to the container", "把全部 GPU 交给容器"), "docker run --gpus all"))
+    if case.context.get("host.in_container") is True:
+        fixes.append(Fix(Words("give all GPUs of the host to the container", "把主机的全部 GPU 交给容器"), "docker run --gpus all"))
     tensor = divisors(split.tensor if split.world == world else world, max(1, gpus))[0]
     stages = " --pipeline-parallel-size 1" if split.pipeline > 1 else ""
     fixes.append(
@@ -223,7 +227,9 @@ RULES: Final = (
     Rule(
         id="D1",
         title=Words("Attention heads do not divide by the tensor parallel size", "注意力头数不能被张量并行大小整除"),
-        symptoms=Words("`attention heads (N) must be divisible by tensor parallel size (M)`", "`attention heads (N) must be divisible by tensor parallel size (M)`"),
+        symptoms=Words(
+            "`attention heads (N) must be divisible by tensor parallel size (M)`", "`attention heads (N) must be divisible by tensor parallel size (M)`"
+        ),
         why=Words("each rank gets the same number of heads", "每个 rank 分到同样多的头"),
         needs=Words("the number of heads and of GPUs", "注意力头数与 GPU 数"),
         remedy=Words("a divisor of the number of heads, or pipeline stages", "取头数的约数，或改用流水线并行"),

@@ -20,10 +20,12 @@ VERB: Final = sight(
     "ibv_poll_cq",
     pattern=r"(?P<call>ibv_\w+)(?:\(\))? failed(?: with)?(?: error)? ?(?P<error>[^,]*)(?:.*?local GID index (?P<gid>\d+))?",
 )
-COMPLETION: Final = sight(
-    "Got completion", pattern=r"Got completion (?:from peer \S+ )?with (?:error|status)[ =]*(?P<status>\d+)|(?P<word>IBV_WC_\w+)"
+COMPLETION: Final = sight("Got completion", pattern=r"Got completion (?:from peer \S+ )?with (?:error|status)[ =]*(?P<status>\d+)|(?P<word>IBV_WC_\w+)")
+GIDS: Final = sight(
+    ":ffff:",
+    "RoCE v2",
+    pattern=r"^\s*(?:(?P<device>\w+)\s+\d+\s+(?P<index>\d+)\s+(?P<gid>[0-9a-f:]{20,})\s+(?P<ip>\d[\d.]+)\s+v2|GID\[\s*(?P<number>\d+)\]:\s+::ffff:\S+ RoCE v2)",
 )
-GIDS: Final = sight(":ffff:", "RoCE v2", pattern=r"^\s*(?:(?P<device>\w+)\s+\d+\s+(?P<index>\d+)\s+(?P<gid>[0-9a-f:]{20,})\s+(?P<ip>\d[\d.]+)\s+v2|GID\[\s*(?P<number>\d+)\]:\s+::ffff:\S+ RoCE v2)")
 SET: Final = sight("NCCL_IB_GID_INDEX", pattern=r"NCCL_IB_GID_INDEX(?:=| set by environment to )(?P<index>\d+)")
 
 
@@ -58,15 +60,25 @@ def queue_pairs_fail(case: Case) -> Found | None:
     with_gid = Words(f" with GID index {used}" if used else "", f"（GID 索引 {used}）" if used else "")
     fixes = []
     if right and right != used:
-        fixes.append(Fix(Words(f"use GID {right}, the RoCE v2 entry with an IPv4 address, on all nodes", f"在所有节点使用 GID {right}（带 IPv4 地址的 RoCE v2 项）"), f"export NCCL_IB_GID_INDEX={right}"))
+        fixes.append(
+            Fix(
+                Words(f"use GID {right}, the RoCE v2 entry with an IPv4 address, on all nodes", f"在所有节点使用 GID {right}（带 IPv4 地址的 RoCE v2 项）"),
+                f"export NCCL_IB_GID_INDEX={right}",
+            )
+        )
     else:
         fixes.append(
             Fix(
-                Words("choose the index of the RoCE v2 entry with the routable IPv4 address, the same on all nodes", "选用带可路由 IPv4 地址的 RoCE v2 项的索引，所有节点一致"),
+                Words(
+                    "choose the index of the RoCE v2 entry with the routable IPv4 address, the same on all nodes",
+                    "选用带可路由 IPv4 地址的 RoCE v2 项的索引，所有节点一致",
+                ),
                 "export NCCL_IB_GID_INDEX=$(show_gids | awk '$5 ~ /[0-9]+\\./ && /v2/ {print $3; exit}')",
             )
         )
-    fixes.append(Fix(Words("to confirm: the same start over TCP must work (slower)", "用于确认：同样的启动改走 TCP 应能成功（较慢）"), "export NCCL_IB_DISABLE=1"))
+    fixes.append(
+        Fix(Words("to confirm: the same start over TCP must work (slower)", "用于确认：同样的启动改走 TCP 应能成功（较慢）"), "export NCCL_IB_DISABLE=1")
+    )
     return Found(
         cause=Words(
             f"InfiniBand/RoCE between the nodes does not carry data{with_gid.en}: {call} ended with {error or 'an error'}. Usually the GID index names an entry that is not routed"

@@ -16,25 +16,30 @@ from headway.doctor.words import Words
 _LOCAL_ONLY: Final = r"(?:lo|docker\d*|br-[0-9a-f]+|virbr\d*|veth\w*|wl\w+|cni\d*|flannel[\w.]*|cali\w+|podman\d*|lxcbr\d*|vmnet\d*|utun\d*)"
 
 BOOTSTRAP: Final = sight(
-    "NCCL INFO Bootstrap", "NCCL INFO NET/Socket",
+    "NCCL INFO Bootstrap",
+    "NCCL INFO NET/Socket",
     pattern=rf"(?:Bootstrap|NET/Socket) ?: Using (?:\[\d+\] ?)?(?P<name>{_LOCAL_ONLY}):(?P<address>[\d.]+|\[?[0-9a-f:]+\]?)",
 )
 ANY_BOOTSTRAP: Final = sight("NCCL INFO Bootstrap", pattern=r"Bootstrap ?: Using (?:\[\d+\] ?)?(?P<name>[\w.\-]+):(?P<address>[\d.]+)")
 FALLBACK: Final = sight("Using the loopback address as fallback")
 MESH: Final = sight("connectFullMesh failed")
 REMOTE: Final = sight("remote=[", pattern=r"(?:SO_ERROR|error).*remote=\[(?P<address>127\.[\d.]+|::1|::ffff:127\.[\d.]+)\](?::(?P<port>\d+))?")
-DIALS_LOOPBACK: Final = sight(
-    "trying to connect to (", pattern=r"while trying to connect to \((?P<address>127\.[\d.]+|localhost|::1), ?(?P<port>\d+)\)"
-)
+DIALS_LOOPBACK: Final = sight("trying to connect to (", pattern=r"while trying to connect to \((?P<address>127\.[\d.]+|localhost|::1), ?(?P<port>\d+)\)")
 NO_PEER: Final = sight(
-    "NCCL WARN", "unhandled system error", "ncclSystemError", "ncclRemoteError", "unhandled remote", "SO_ERROR", "No route to host",
+    "NCCL WARN",
+    "unhandled system error",
+    "ncclSystemError",
+    "ncclRemoteError",
+    "unhandled remote",
+    "SO_ERROR",
+    "No route to host",
     pattern=r"(?:Connection (?:refused|timed out|closed)|No route to host|socketStartConnect|Connect to [\d.]+<\d+> failed|unhandled system error|ncclSystemError|ncclRemoteError"
     r"|Network is unreachable)",
 )
-RESOLVES: Final = sight(
-    "127.0.1.1", "resolves to 127.", "resolved to 127.", pattern=r"(?P<address>127\.0\.1\.1)|resolve[sd] to (?P<other>127\.[\d.]+)"
+RESOLVES: Final = sight("127.0.1.1", "resolves to 127.", "resolved to 127.", pattern=r"(?P<address>127\.0\.1\.1)|resolve[sd] to (?P<other>127\.[\d.]+)")
+UNRESOLVED: Final = sight(
+    "Unable to resolve hostname", "gethostbyname", "Name or service not known", pattern=r"Unable to resolve hostname to a \(local\) address"
 )
-UNRESOLVED: Final = sight("Unable to resolve hostname", "gethostbyname", "Name or service not known", pattern=r"Unable to resolve hostname to a \(local\) address")
 RAY_ADDRESS: Final = sight("Ray cluster at address", pattern=r"Ray cluster at address: (?P<address>\d[\d.]+)")
 SKEW: Final = sight("clock skew", "Clock skew", "clocks are not synchronized", pattern=r"[Cc]lock skew|clocks are not synchronized")
 _CONNECTING: Final = re.compile(r"[Cc]onnect|[Rr]efused|timed out|[Uu]nreachable|No route|closed by")
@@ -64,7 +69,9 @@ def _loopback(case: Case, hits: list[Hit], confidence: float) -> Found:
     target = next((f"{hit['address']}:{hit['port']}" for hit in hits if "port" in hit.match.re.groupindex and hit["port"]), "127.0.0.1")
     first = hits[0]
     because = (
-        Words("its host name resolves to no address of its own, so it fell back to the loopback address", "主机名无法解析到本机的可路由地址，于是退回到回环地址")
+        Words(
+            "its host name resolves to no address of its own, so it fell back to the loopback address", "主机名无法解析到本机的可路由地址，于是退回到回环地址"
+        )
         if "fallback" in first.line.text
         else Words("it took the loopback address as its own", "它把回环地址当作自己的地址")
     )
@@ -118,8 +125,16 @@ def _other_nodes(case: Case) -> bool:
 def _name_the_interface(case: Case, node: str, known: str = "", exclude: str = "") -> list[Fix]:
     interface = known or _from_context(case, exclude)
     ray = case.log.first(RAY_ADDRESS)
-    target = ray["address"] if ray else next((value for name in ("MASTER_ADDR", "VLLM_HOST_IP") if (value := case.context.text(f"env.{name}")) and not value.startswith("127.")), "")
-    found = f"$(ip -o route get {target} | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p')" if target else "$(ip -o route show default | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p')"
+    target = (
+        ray["address"]
+        if ray
+        else next((value for name in ("MASTER_ADDR", "VLLM_HOST_IP") if (value := case.context.text(f"env.{name}")) and not value.startswith("127.")), "")
+    )
+    found = (
+        f"$(ip -o route get {target} | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p')"
+        if target
+        else "$(ip -o route show default | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p')"
+    )
     name = interface or found
     own = node or "$(hostname -I | cut -d' ' -f1)"
     set_all = Fix(
@@ -226,7 +241,10 @@ RULES: Final = (
         ),
         why=Words("the wrong interface was chosen, or the host name resolves to loopback", "选错了网卡，或主机名解析到回环地址"),
         needs=Words("interfaces and routes of each node, the environment of the workers", "各节点的网卡与路由、worker 的环境变量"),
-        remedy=Words("NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME (and VLLM_HOST_IP) inside the worker's environment", "在 worker 环境中设置 NCCL_SOCKET_IFNAME 与 GLOO_SOCKET_IFNAME（以及 VLLM_HOST_IP）"),
+        remedy=Words(
+            "NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME (and VLLM_HOST_IP) inside the worker's environment",
+            "在 worker 环境中设置 NCCL_SOCKET_IFNAME 与 GLOO_SOCKET_IFNAME（以及 VLLM_HOST_IP）",
+        ),
         check=Words("the bootstrap line shows the routable address", "bootstrap 行显示可路由地址"),
         judge=wrong_interface,
         sees=(BOOTSTRAP, ANY_BOOTSTRAP, FALLBACK, MESH, REMOTE, DIALS_LOOPBACK, NO_PEER, RAY_ADDRESS),

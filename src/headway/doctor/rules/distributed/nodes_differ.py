@@ -22,14 +22,28 @@ INVALID_USAGE: Final = sight("invalid usage", "ncclInvalidUsage")
 MISSING_SYMBOL: Final = sight("undefined symbol: nccl", pattern=r"undefined symbol: (?P<symbol>nccl\w+)")
 LOADED: Final = sight("is using nccl==", "NCCL version ", pattern=r"(?:is using nccl==|NCCL version )(?P<version>\d+\.\d+\.\d+)")
 LIBRARY_PATH: Final = sight("LD_LIBRARY_PATH=", "VLLM_NCCL_SO_PATH=", pattern=r"(?P<name>LD_LIBRARY_PATH|VLLM_NCCL_SO_PATH)=(?P<value>\S*nccl\S*)")
-RAY_MISMATCH: Final = sight("Version mismatch: The cluster was started with", "was started with:", pattern=r"Version mismatch: The cluster was started with|(?P<node>This process on node (?P<ip>[\d.]+)) was started with")
+RAY_MISMATCH: Final = sight(
+    "Version mismatch: The cluster was started with",
+    "was started with:",
+    pattern=r"Version mismatch: The cluster was started with|(?P<node>This process on node (?P<ip>[\d.]+)) was started with",
+)
 RAY_VERSIONS: Final = sight("    Ray: ", "    Python: ", "Ray: ", "Python: ", pattern=r"^\s*(?P<what>Ray|Python): (?P<version>\d[\w.]*)")
 NODE_VERSION: Final = sight(
-    "vLLM API server version", "vllm==", "torch==", "LLM engine (v", "vLLM version",
+    "vLLM API server version",
+    "vllm==",
+    "torch==",
+    "LLM engine (v",
+    "vLLM version",
     pattern=r"(?P<what>vLLM API server version|vllm==|torch==|LLM engine \(v|vLLM version:?) ?v?(?P<version>\d[\w.+]*)",
 )
 NOT_ALIKE: Final = sight(
-    "AttributeError", "TypeError", "ModuleNotFoundError", "ImportError", "unpickl", "Pickl", "RayTaskError",
+    "AttributeError",
+    "TypeError",
+    "ModuleNotFoundError",
+    "ImportError",
+    "unpickl",
+    "Pickl",
+    "RayTaskError",
     pattern=r"(?:^|[ :.])(?:AttributeError|TypeError|ModuleNotFoundError|ImportError|UnpicklingError|PicklingError)(?:\([\w.]+\))?:.*|RayTaskError\((?:AttributeError|TypeError|ModuleNotFoundError|ImportError|UnpicklingError)\).*",
 )
 NO_PATH: Final = sight(
@@ -53,7 +67,13 @@ LOADS: Final = sight("Starting to load model", "Loading weights took", "Loading 
 def two_nccl_libraries(case: Case) -> Found | None:
     stated = case.log.first(MISMATCHED)
     path = case.log.first(LIBRARY_PATH)
-    set_by = path["value"] if path else next((case.context.text(f"env.{name}") for name in ("LD_LIBRARY_PATH", "VLLM_NCCL_SO_PATH") if "nccl" in case.context.text(f"env.{name}").lower()), "")
+    set_by = (
+        path["value"]
+        if path
+        else next(
+            (case.context.text(f"env.{name}") for name in ("LD_LIBRARY_PATH", "VLLM_NCCL_SO_PATH") if "nccl" in case.context.text(f"env.{name}").lower()), ""
+        )
+    )
     wheel = case.context.text("versions.nccl_wheel") or case.context.text("versions.nccl")
     loaded = list(dict.fromkeys(hit["version"] for hit in case.log.hits(LOADED)))
     usage = case.log.first(INVALID_USAGE, MISSING_SYMBOL)
@@ -70,14 +90,23 @@ def two_nccl_libraries(case: Case) -> Found | None:
         quotes.append(case.context.quote("versions.nccl_wheel" if case.context.has("versions.nccl_wheel") else "versions.nccl", wheel))
     if path is None and set_by:
         quotes.append(_env_quote(case))
-    where = Words(f" LD_LIBRARY_PATH puts one of its own first ({set_by})." if set_by else "", f"LD_LIBRARY_PATH 把另一份排在了前面（{set_by}）。" if set_by else "")
+    where = Words(
+        f" LD_LIBRARY_PATH puts one of its own first ({set_by})." if set_by else "", f"LD_LIBRARY_PATH 把另一份排在了前面（{set_by}）。" if set_by else ""
+    )
     ranks = Words("", "")
     if stated is not None:
-        ranks = Words(f"rank {stated['a']} has {stated['old']}, rank {stated['b']} has {stated['new']}", f"rank {stated['a']} 为 {stated['old']}，rank {stated['b']} 为 {stated['new']}")
+        ranks = Words(
+            f"rank {stated['a']} has {stated['old']}, rank {stated['b']} has {stated['new']}",
+            f"rank {stated['a']} 为 {stated['old']}，rank {stated['b']} 为 {stated['new']}",
+        )
     elif low == high:
         ranks = Words("this torch needs functions that the loaded one lacks", "该 torch 需要的函数在所加载的版本中不存在")
     else:
-        ranks = Words(f"{low} is loaded, {high} belongs to this torch", f"加载了 {low}，而该 torch 配套的是 {high}") if wheel == high else Words(f"{low} and {high}", f"{low} 与 {high}")
+        ranks = (
+            Words(f"{low} is loaded, {high} belongs to this torch", f"加载了 {low}，而该 torch 配套的是 {high}")
+            if wheel == high
+            else Words(f"{low} and {high}", f"{low} 与 {high}")
+        )
     mark = "undefined symbol" if usage is not None and "undefined symbol" in usage.line.text else "invalid usage"
     return Found(
         cause=Words(
@@ -101,13 +130,16 @@ def _env_quote(case: Case) -> Quote:
 
 
 def _one_nccl(set_by: str, wanted: str) -> list[Fix]:
-    wheel = "$(python -c \"import nvidia.nccl as n; print(list(n.__path__)[0])\")/lib/libnccl.so.2"
+    wheel = '$(python -c "import nvidia.nccl as n; print(list(n.__path__)[0])")/lib/libnccl.so.2'
     fixes = []
     if ":" in set_by or "lib" in set_by:
         kept = ":".join(part for part in set_by.split(":") if part and "nccl" not in part.lower())
         fixes.append(
             Fix(
-                Words(f"take the foreign NCCL out of the path, so that the one of torch ({wanted}) is found, on every node", f"从路径中去掉外来的 NCCL，使各节点都用 torch 自带的（{wanted}）"),
+                Words(
+                    f"take the foreign NCCL out of the path, so that the one of torch ({wanted}) is found, on every node",
+                    f"从路径中去掉外来的 NCCL，使各节点都用 torch 自带的（{wanted}）",
+                ),
                 f"export LD_LIBRARY_PATH={kept}" if kept else "unset LD_LIBRARY_PATH",
             )
         )
@@ -145,8 +177,16 @@ def versions_differ(case: Case) -> Found | None:
                 f"各节点的 {what} 版本不同（{shown}）。worker 之间交换序列化对象与集合通信，只有版本相同才能互通。{consequence.zh}",
             ),
             evidence=[quote for _, _, quote in versions[:3]] + ([trouble.quote()] if trouble else []),
-            fixes=[Fix(Words(f"one image or environment for all nodes, {what} {newest}", f"所有节点使用同一镜像或环境，{what} {newest}"), f"pip install {what}=={newest}")],
-            verify=Words(f"`python -c 'import {what}; print({what}.__version__)'` prints {newest} on every node", f"每个节点执行 `python -c 'import {what}; print({what}.__version__)'` 均输出 {newest}"),
+            fixes=[
+                Fix(
+                    Words(f"one image or environment for all nodes, {what} {newest}", f"所有节点使用同一镜像或环境，{what} {newest}"),
+                    f"pip install {what}=={newest}",
+                )
+            ],
+            verify=Words(
+                f"`python -c 'import {what}; print({what}.__version__)'` prints {newest} on every node",
+                f"每个节点执行 `python -c 'import {what}; print({what}.__version__)'` 均输出 {newest}",
+            ),
             confidence=0.9 if trouble else 0.75,
         )
     return None
@@ -185,7 +225,16 @@ def _ray_versions(case: Case, first: Hit) -> Found:
     wants_python = len(seen.get("Python", [])) == 2 and seen["Python"][0] != seen["Python"][1]
     fixes = [Fix(Words("start all nodes from one image", "所有节点使用同一镜像启动"), f"pip install ray=={wanted}" if wanted else "pip install --upgrade ray")]
     if wants_python:
-        fixes.insert(0, Fix(Words(f"the Python of the cluster ({seen['Python'][0]}) on this node as well: best the same image", f"该节点也使用集群的 Python（{seen['Python'][0]}），最好使用同一镜像"), f"uv venv --python {seen['Python'][0]}"))
+        fixes.insert(
+            0,
+            Fix(
+                Words(
+                    f"the Python of the cluster ({seen['Python'][0]}) on this node as well: best the same image",
+                    f"该节点也使用集群的 Python（{seen['Python'][0]}），最好使用同一镜像",
+                ),
+                f"uv venv --python {seen['Python'][0]}",
+            ),
+        )
     return Found(
         cause=Words(
             f"This node{f' ({node})' if node else ''} does not run what the Ray cluster was started with: {'; '.join(different) or 'the versions differ'}. Ray refuses to join them.",
@@ -242,7 +291,10 @@ def _path_found(case: Case, hit: Hit, path: str, node: str, source: str, others:
             Fix(Words(f"copy the model to the same path on {node}", f"把模型复制到 {node} 的同一路径"), copy),
             Fix(Words("or mount one shared folder at this path on all nodes", "或在所有节点把共享目录挂载到该路径"), f"mount | grep {model}"),
         ],
-        verify=Words(f"`ls {model}/config.json` on {node} prints the file, and every rank says `Loading weights took`", f"在 {node} 执行 `ls {model}/config.json` 能列出文件，且每个 rank 都打印 `Loading weights took`"),
+        verify=Words(
+            f"`ls {model}/config.json` on {node} prints the file, and every rank says `Loading weights took`",
+            f"在 {node} 执行 `ls {model}/config.json` 能列出文件，且每个 rank 都打印 `Loading weights took`",
+        ),
         confidence=0.9,
         explains=("L1", "D17", "L8"),
     )
@@ -263,7 +315,10 @@ RULES: Final = (
     Rule(
         id="D12",
         title=Words("Versions differ between nodes", "节点之间版本不一致"),
-        symptoms=Words("`Version mismatch: The cluster was started with`, or versions that differ per node", "`Version mismatch: The cluster was started with`，或各节点版本不同"),
+        symptoms=Words(
+            "`Version mismatch: The cluster was started with`, or versions that differ per node",
+            "`Version mismatch: The cluster was started with`，或各节点版本不同",
+        ),
         why=Words("objects and protocols between workers fit equal versions only", "worker 之间的对象与协议只适用于相同版本"),
         needs=Words("versions of Python, Ray, torch and vLLM on each node", "各节点 Python、Ray、torch、vLLM 的版本"),
         remedy=Words("one image for all nodes", "所有节点用同一镜像"),

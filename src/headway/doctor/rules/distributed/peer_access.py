@@ -18,7 +18,13 @@ P2P: Final = sight("via P2P", pattern=r"via P2P/\S+")
 OTHER_WAY: Final = sight("via SHM", "via NET", pattern=r"via (?:SHM|NET)/\S+")
 NCCL_USED: Final = sight("is using nccl==", pattern=r"is using nccl==(?P<version>[\d.]+)")
 TALK: Final = sight(
-    "Watchdog caught", "broadcast block found", "No available block found", "NCCL WARN", "unhandled system error", "Killed process", "torch.distributed.D",
+    "Watchdog caught",
+    "broadcast block found",
+    "No available block found",
+    "NCCL WARN",
+    "unhandled system error",
+    "Killed process",
+    "torch.distributed.D",
     "DistNetworkError",
 )
 ACS: Final = sight("ACSCtl", pattern=r"ACSCtl:.*SrcValid\+")
@@ -83,9 +89,7 @@ def _found(case: Case, last: Hit, p2p: Hit | None, age: float | None, busy: list
         clues.append(Words(f"no NVLink ({topology})", f"没有 NVLink（{topology}）"))
     if iommu or acs:
         clues.append(Words("IOMMU or ACS is on", "IOMMU 或 ACS 已开启"))
-    shown = Words(
-        f" Clues: {', '.join(clue.en for clue in clues)}." if clues else "", f"线索：{'，'.join(clue.zh for clue in clues)}。" if clues else ""
-    )
+    shown = Words(f" Clues: {', '.join(clue.en for clue in clues)}." if clues else "", f"线索：{'，'.join(clue.zh for clue in clues)}。" if clues else "")
     since = Words(f"for {age:g} s" if age is not None else "since then", f" {age:g} 秒内" if age is not None else "")
     confidence = 0.6 if nvlink else (0.9 if clues and p2p else 0.8 if clues or p2p else 0.7)
     return Found(
@@ -123,7 +127,10 @@ def _fixes(case: Case, kernel: str, world: int) -> list[Fix]:
     else:
         changed = "iommu=pt"
     passthrough = Fix(
-        Words("then, for good: IOMMU in pass-through mode (or off in the firmware), kernel command line", "随后彻底解决：IOMMU 设为直通模式（或在固件中关闭），内核命令行"),
+        Words(
+            "then, for good: IOMMU in pass-through mode (or off in the firmware), kernel command line",
+            "随后彻底解决：IOMMU 设为直通模式（或在固件中关闭），内核命令行",
+        ),
         f'GRUB_CMDLINE_LINUX="{changed}"',
     )
     acs = Fix(
@@ -138,9 +145,14 @@ RULES: Final = (
         id="D6",
         title=Words("Peer-to-peer copies between GPUs hang", "GPU 间 P2P 拷贝挂死"),
         symptoms=Words("`Init COMPLETE`, `via P2P/IPC`, then nothing, all GPUs at 100 %", "`Init COMPLETE`、`via P2P/IPC` 之后无输出，GPU 全部 100 %"),
-        why=Words("ACS or IOMMU on PCIe bridges swallows direct copies between cards without NVLink", "没有 NVLink 时，PCIe 桥上的 ACS 或 IOMMU 会吞掉卡间直接拷贝"),
+        why=Words(
+            "ACS or IOMMU on PCIe bridges swallows direct copies between cards without NVLink", "没有 NVLink 时，PCIe 桥上的 ACS 或 IOMMU 会吞掉卡间直接拷贝"
+        ),
         needs=Words("age of the last line, use of each GPU, topology, kernel command line", "最后一行距今时间、各 GPU 利用率、拓扑、内核命令行"),
-        remedy=Words("NCCL_P2P_DISABLE=1 with --disable-custom-all-reduce to confirm, then IOMMU pass-through, ACS off", "用 NCCL_P2P_DISABLE=1 加 --disable-custom-all-reduce 确认，然后 IOMMU 直通、关闭 ACS"),
+        remedy=Words(
+            "NCCL_P2P_DISABLE=1 with --disable-custom-all-reduce to confirm, then IOMMU pass-through, ACS off",
+            "用 NCCL_P2P_DISABLE=1 加 --disable-custom-all-reduce 确认，然后 IOMMU 直通、关闭 ACS",
+        ),
         check=Words("an all-reduce test passes", "all-reduce 测试通过"),
         judge=peer_copies_hang,
         sees=(COMPLETE, P2P, OTHER_WAY, NCCL_USED, TALK, ACS),

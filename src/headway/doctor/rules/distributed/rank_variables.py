@@ -16,9 +16,7 @@ from headway.doctor.rules.distributed.ranks import serve_command, split_of
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-VARIABLES: Final = sight(
-    "RANK=", "WORLD_SIZE=", "MASTER_ADDR=", pattern=r"(?<![\w-])(?:MASTER_ADDR|MASTER_PORT|(?:NODE_|GROUP_)?RANK|WORLD_SIZE)=\S+"
-)
+VARIABLES: Final = sight("RANK=", "WORLD_SIZE=", "MASTER_ADDR=", pattern=r"(?<![\w-])(?:MASTER_ADDR|MASTER_PORT|(?:NODE_|GROUP_)?RANK|WORLD_SIZE)=\S+")
 DUPLICATE_GPU: Final = sight(
     "Duplicate GPU detected", pattern=r"Duplicate GPU detected ?: rank (?P<first>\d+) and rank (?P<second>\d+) both on (?P<device>.*\S)"
 )
@@ -60,7 +58,10 @@ def _ignored(case: Case, lines: list[tuple[Hit, dict[str, str]]], too_few: Hit) 
     common = f"--tensor-parallel-size {split.tensor} --pipeline-parallel-size {split.pipeline} --nnodes {nodes} --master-addr {address} --master-port {port}"
     repeated = [rank for rank, count in Counter(given["RANK"] for _, given in lines if "RANK" in given).items() if count > 1]
     also = (
-        Words(f" RANK={repeated[0]} is even set on {_count(lines, repeated[0])} nodes.", f"而且有 {_count(lines, repeated[0])} 个节点都设置了 RANK={repeated[0]}。")
+        Words(
+            f" RANK={repeated[0]} is even set on {_count(lines, repeated[0])} nodes.",
+            f"而且有 {_count(lines, repeated[0])} 个节点都设置了 RANK={repeated[0]}。",
+        )
         if repeated
         else Words("", "")
     )
@@ -96,7 +97,11 @@ def _count(lines: list[tuple[Hit, dict[str, str]]], rank: str) -> int:
 def _quotes(case: Case, lines: list[tuple[Hit, dict[str, str]]]) -> list[Quote]:
     if lines:
         return [hit.quote() for hit, _ in lines[:2]]
-    return [case.context.quote(f"env.{name}", f"{name}={case.context.text(f'env.{name}')}") for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR") if case.context.has(f"env.{name}")]
+    return [
+        case.context.quote(f"env.{name}", f"{name}={case.context.text(f'env.{name}')}")
+        for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR")
+        if case.context.has(f"env.{name}")
+    ]
 
 
 def _at_odds(lines: list[tuple[Hit, dict[str, str]]]) -> Found | None:
@@ -194,7 +199,10 @@ RULES: Final = (
         ),
         why=Words("`vllm serve` takes the shape of the cluster from flags", "`vllm serve` 的集群形态来自命令行参数"),
         needs=Words("the command and variables of every node", "每个节点的命令与环境变量"),
-        remedy=Words("--nnodes, --node-rank, --master-addr, --master-port; --headless on the others", "--nnodes、--node-rank、--master-addr、--master-port；其余节点加 --headless"),
+        remedy=Words(
+            "--nnodes, --node-rank, --master-addr, --master-port; --headless on the others",
+            "--nnodes、--node-rank、--master-addr、--master-port；其余节点加 --headless",
+        ),
         check=Words("one line for each rank", "每个 rank 各有一行"),
         judge=rank_variables,
         sees=(VARIABLES, DUPLICATE_GPU, LAUNCHED, FAILED, TOO_FEW),

@@ -8,7 +8,9 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Line
+from headway.doctor.facts.fact import Fact
 
+_VISIBLE: Final = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _IP: Final = re.compile(r"\bip=(?P<ip>\d{1,3}(?:\.\d{1,3}){3})")
 
 
@@ -37,12 +39,20 @@ def gpus_on_host(case: Case) -> int | None:
     return len(listed) if isinstance(listed, list) else None
 
 
-def visible_gpus(case: Case) -> int | None:
-    """How many GPUs `CUDA_VISIBLE_DEVICES` (or its ROCm namesakes) leaves, None when it is not set."""
-    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
-        if case.context.has(f"env.{name}"):
-            return len([index for index in case.context.text(f"env.{name}").split(",") if index.strip() not in ("", "-1")])
+def visibility(case: Case) -> Fact[int] | None:
+    """How many GPUs `CUDA_VISIBLE_DEVICES` or a variable like it leaves, None when none is set."""
+    for name in _VISIBLE:
+        value = case.context.get(f"env.{name}")
+        if value is not None and str(value).lower() not in ("all", "void", "none"):
+            count = len([index for index in str(value).split(",") if index.strip() not in ("", "-1")])
+            return Fact(count, case.context.quote(f"env.{name}", f"{name}={value}"))
     return None
+
+
+def visible_gpus(case: Case) -> int | None:
+    """`visibility` without its place."""
+    found = visibility(case)
+    return found.value if found else None
 
 
 def divisors(number: int, at_most: int) -> list[int]:
@@ -63,4 +73,6 @@ def serve_command(case: Case, flags: str) -> str:
 
 
 def in_kubernetes(case: Case) -> bool:
-    return case.context.has("env.KUBERNETES_SERVICE_HOST") or "kubernetes" in case.context.text("command").lower() or "k8s" in case.context.text("command").lower()
+    return (
+        case.context.has("env.KUBERNETES_SERVICE_HOST") or "kubernetes" in case.context.text("command").lower() or "k8s" in case.context.text("command").lower()
+    )

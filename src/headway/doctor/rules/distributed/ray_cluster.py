@@ -15,19 +15,23 @@ from headway.doctor.rules.distributed.ranks import split_of
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-WAITING: Final = sight(
-    "creating a placement group", pattern=r"Waiting for creating a placement group of specs for (?P<seconds>\d+) seconds", series=True
-)
+WAITING: Final = sight("creating a placement group", pattern=r"Waiting for creating a placement group of specs for (?P<seconds>\d+) seconds", series=True)
 NO_NODE: Final = sight("No available node types can fulfill", pattern=r"No available node types can fulfill resource request[s]? (?P<what>.*?)(?:\. Add|$)")
 NO_GROUP: Final = sight(
-    "Cannot provide a placement group", "number of required GPUs exceeds", "number of required", "cannot be scheduled right now",
+    "Cannot provide a placement group",
+    "number of required GPUs exceeds",
+    "number of required",
+    "cannot be scheduled right now",
     pattern=r"Cannot provide a placement group|number of required \w+s exceeds the total number|cannot be scheduled right now",
 )
 NODE_IN_SPEC: Final = sight("'node:", pattern=r"'node:(?P<ip>[\d.]+)'")
 CLUSTER: Final = sight("Ray cluster at address", pattern=r"Ray cluster at address: (?P<address>\d[\d.]+)(?::(?P<port>\d+))?")
-IN_USE: Final = sight(".0 GPU", pattern=r"(?P<used>[\d.]+)/(?P<total>[\d.]+) GPU\b")
+IN_USE: Final = sight(".0 GPU", pattern=r"\b(?P<used>[\d.]{1,12})/(?P<total>[\d.]{1,12}) GPU\b")
 IDENTITY: Final = sight(
-    "unique IP address", "Current node has no GPU available", "current platform", "no GPU available",
+    "unique IP address",
+    "Current node has no GPU available",
+    "current platform",
+    "no GPU available",
     pattern=r"Every node should have a unique IP address|[Cc]urrent node has no \w+ available",
 )
 CHANNEL: Final = sight("RayChannelTimeoutError", "RayCgraphCapacityExceeded", pattern=r"RayChannelTimeoutError")
@@ -97,8 +101,13 @@ def _too_small(case: Case, first: Hit, waits: tuple[Hit, ...], cluster: _Cluster
     if cluster.total is not None:
         parts = f" ({' + '.join(map(str, cluster.gpus))})" if len(cluster.gpus) > 1 else ""
         parts_zh = f"（{' + '.join(map(str, cluster.gpus))}）" if len(cluster.gpus) > 1 else ""
-        have = Words(f"the cluster has {cluster.total}{parts}: {world - cluster.total} are missing", f"而集群只有 {cluster.total} 张{parts_zh}，缺 {world - cluster.total} 张")
-    since = Words(f" It has waited {waited} s; that request can never be placed." if waited else "", f"已等待 {waited} 秒，这个请求永远无法满足。" if waited else "")
+        have = Words(
+            f"the cluster has {cluster.total}{parts}: {world - cluster.total} are missing",
+            f"而集群只有 {cluster.total} 张{parts_zh}，缺 {world - cluster.total} 张",
+        )
+    since = Words(
+        f" It has waited {waited} s; that request can never be placed." if waited else "", f"已等待 {waited} 秒，这个请求永远无法满足。" if waited else ""
+    )
     return Found(
         cause=Words(
             f"The split needs {world} GPUs ({split.tensor} x {split.pipeline}), {have.en}.{since.en}",
@@ -133,12 +142,20 @@ def _placements(case: Case, cluster: _Cluster, world: int) -> list[Fix]:
             )
         )
     elif cluster.total:
-        fixes.append(Fix(Words(f"a split over the {cluster.total} GPUs that are there", f"按现有的 {cluster.total} 张 GPU 拆分"), f"--tensor-parallel-size {cluster.total} --pipeline-parallel-size 1"))
+        fixes.append(
+            Fix(
+                Words(f"a split over the {cluster.total} GPUs that are there", f"按现有的 {cluster.total} 张 GPU 拆分"),
+                f"--tensor-parallel-size {cluster.total} --pipeline-parallel-size 1",
+            )
+        )
     head = case.log.first(CLUSTER)
     address = f"{head['address']}:{head['port'] or 6379}" if head else "$RAY_ADDRESS"
     lacking = world - cluster.total if cluster.total is not None else world
     fixes.append(
-        Fix(Words(f"or join nodes with {lacking} more GPUs, on each of them", f"或加入还差的 {lacking} 张 GPU，在新节点上执行"), f"ray start --address={address}")
+        Fix(
+            Words(f"or join nodes with {lacking} more GPUs, on each of them", f"或加入还差的 {lacking} 张 GPU，在新节点上执行"),
+            f"ray start --address={address}",
+        )
     )
     fixes.append(Fix(Words("compare the GPU count per node with what the split asks for", "核对每个节点的 GPU 数与拆分需求"), "ray status"))
     return fixes
@@ -173,10 +190,19 @@ def _address(case: Case, first: Hit, cluster: _Cluster, world: int, wanted: str)
         cause=cause,
         evidence=[first.quote(), *cluster.quotes],
         fixes=[
-            Fix(Words("set the address that Ray shows for this node, on each node its own, before `ray start`", "在 `ray start` 之前，在每个节点设置 Ray 为该节点显示的地址"), f"export VLLM_HOST_IP={own}"),
+            Fix(
+                Words(
+                    "set the address that Ray shows for this node, on each node its own, before `ray start`",
+                    "在 `ray start` 之前，在每个节点设置 Ray 为该节点显示的地址",
+                ),
+                f"export VLLM_HOST_IP={own}",
+            ),
             Fix(Words("end what holds the GPUs: see who has them", "结束占用 GPU 的任务：查看占用者"), "ray list placement-groups && ray status"),
         ],
-        verify=Words("`ray list nodes` shows the address in VLLM_HOST_IP of every node, and the group is placed within 10 s", "`ray list nodes` 中各节点地址与其 VLLM_HOST_IP 一致，且 10 秒内完成放置"),
+        verify=Words(
+            "`ray list nodes` shows the address in VLLM_HOST_IP of every node, and the group is placed within 10 s",
+            "`ray list nodes` 中各节点地址与其 VLLM_HOST_IP 一致，且 10 秒内完成放置",
+        ),
         confidence=0.9 if foreign or "unique" in first.line.text else 0.7,
     )
 
@@ -198,8 +224,17 @@ def pipeline_step_hangs(case: Case) -> Found | None:
         ),
         evidence=[hit.quote(), *([limit.quote()] if limit else [])],
         fixes=[
-            Fix(Words("let a slow step end, in the environment of all nodes before `ray start`", "让慢步骤得以完成，在所有节点 `ray start` 之前设置"), f"export RAY_CGRAPH_get_timeout={longer}"),
-            Fix(Words("if it never ends: connect the stages without Ray's channels (plain processes on each node)", "若始终不结束：不用 Ray 通道连接各阶段（各节点使用普通进程）"), "--distributed-executor-backend mp --nnodes 2"),
+            Fix(
+                Words("let a slow step end, in the environment of all nodes before `ray start`", "让慢步骤得以完成，在所有节点 `ray start` 之前设置"),
+                f"export RAY_CGRAPH_get_timeout={longer}",
+            ),
+            Fix(
+                Words(
+                    "if it never ends: connect the stages without Ray's channels (plain processes on each node)",
+                    "若始终不结束：不用 Ray 通道连接各阶段（各节点使用普通进程）",
+                ),
+                "--distributed-executor-backend mp --nnodes 2",
+            ),
         ],
         verify=Words(
             f"the request that failed is answered, or `RayChannelTimeoutError` comes again after {longer} s, which means stuck, not slow: compare each rank's last line",
@@ -230,9 +265,15 @@ def _silent_pipeline(case: Case) -> Found | None:
         evidence=[stuck[0].quote, stuck[-1].quote],
         fixes=[
             Fix(Words("dump the stack of each worker, then restart all stages", "导出每个 worker 的调用栈，然后重启所有阶段"), "ray stack"),
-            Fix(Words("connect the stages without Ray (plain processes on each node)", "不用 Ray 连接各阶段（各节点使用普通进程）"), "--distributed-executor-backend mp --nnodes 2"),
+            Fix(
+                Words("connect the stages without Ray (plain processes on each node)", "不用 Ray 连接各阶段（各节点使用普通进程）"),
+                "--distributed-executor-backend mp --nnodes 2",
+            ),
         ],
-        verify=Words("a completion of 1 token is answered, and the next statistics line shows tokens/s above 0", "1 个 token 的补全能返回，下一条统计行的 tokens/s 大于 0"),
+        verify=Words(
+            "a completion of 1 token is answered, and the next statistics line shows tokens/s above 0",
+            "1 个 token 的补全能返回，下一条统计行的 tokens/s 大于 0",
+        ),
         confidence=0.8,
         explains=("N16",),
     )
@@ -247,9 +288,15 @@ def _start_stopped(case: Case, stage: Hit, age: float, stages: int) -> Found:
         evidence=[stage.quote(), case.context.quote("host.log_age_s")],
         fixes=[
             Fix(Words("dump the stack of every worker to see who waits", "导出每个 worker 的调用栈，看谁在等待"), "ray stack"),
-            Fix(Words("connect the stages without Ray (plain processes on each node)", "不用 Ray 连接各阶段（各节点使用普通进程）"), f"--distributed-executor-backend mp --nnodes {max(2, len(case.context.items('host.ray.nodes')))}"),
+            Fix(
+                Words("connect the stages without Ray (plain processes on each node)", "不用 Ray 连接各阶段（各节点使用普通进程）"),
+                f"--distributed-executor-backend mp --nnodes {max(2, len(case.context.items('host.ray.nodes')))}",
+            ),
         ],
-        verify=Words("every rank's last line is of the same step, and the log goes on to `Application startup complete`", "每个 rank 的最后一行处于同一步骤，且日志到达 `Application startup complete`"),
+        verify=Words(
+            "every rank's last line is of the same step, and the log goes on to `Application startup complete`",
+            "每个 rank 的最后一行处于同一步骤，且日志到达 `Application startup complete`",
+        ),
         confidence=0.6,
     )
 
@@ -258,8 +305,13 @@ RULES: Final = (
     Rule(
         id="D9",
         title=Words("Ray cannot place the ranks", "Ray 无法放置各 rank"),
-        symptoms=Words("`Waiting for creating a placement group`, `No available node types can fulfill resource request`", "`Waiting for creating a placement group`、`No available node types can fulfill resource request`"),
-        why=Words("tp x pp is more than the GPUs of the cluster, or the node asked for is none of Ray's", "tp x pp 超过集群 GPU 数，或请求的节点不是 Ray 的节点"),
+        symptoms=Words(
+            "`Waiting for creating a placement group`, `No available node types can fulfill resource request`",
+            "`Waiting for creating a placement group`、`No available node types can fulfill resource request`",
+        ),
+        why=Words(
+            "tp x pp is more than the GPUs of the cluster, or the node asked for is none of Ray's", "tp x pp 超过集群 GPU 数，或请求的节点不是 Ray 的节点"
+        ),
         needs=Words("GPUs of each node, VLLM_HOST_IP against Ray's addresses", "各节点 GPU 数、VLLM_HOST_IP 与 Ray 地址"),
         remedy=Words("another split, more nodes, the right VLLM_HOST_IP", "调整拆分、增加节点、修正 VLLM_HOST_IP"),
         check=Words("`ray status`", "`ray status`"),

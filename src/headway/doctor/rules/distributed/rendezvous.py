@@ -20,7 +20,8 @@ TIMED_OUT: Final = sight(
     pattern=r"client socket has timed out after (?P<after>\d+(?:\.\d+)?) ?(?P<unit>ms|s)\b while trying to connect to \((?P<host>[^,)]+), ?(?P<port>\d+)\)",
 )
 FEW_JOINED: Final = sight(
-    "waiting for clients", "store based barrier",
+    "waiting for clients",
+    "store based barrier",
     pattern=r"Timed out after (?P<after>\d+) seconds waiting for clients\. (?P<joined>\d+)/(?P<all>\d+) clients joined"
     r"|store based barrier.*world_size=(?P<world>\d+), worker_count=(?P<workers>\d+)",
 )
@@ -29,8 +30,10 @@ CANNOT_CONNECT: Final = sight(
     pattern=r"client socket has failed to connect to (?:\[?(?P<host>[\w.:\-]+?)\]?):(?P<port>\d+) \((?:errno|error): ?(?P<errno>\d+)",
 )
 HIGH_PORT: Final = sight(
-    "remote=[", "Connect to ", "connect to ",
-    pattern=r"(?=.*(?:timed out|No route to host|Network is unreachable))(?:.*remote=\[(?P<host>(?!127\.)[\d.]+)\]:(?P<port>\d+)|.*[Cc]onnect to (?P<peer>(?!127\.)[\d.]+)<(?P<high>\d+)>)",
+    "remote=[",
+    "Connect to ",
+    "connect to ",
+    pattern=r"^(?=.*(?:timed out|No route to host|Network is unreachable))(?:.*remote=\[(?P<host>(?!127\.)[\d.]+)\]:(?P<port>\d+)|.*[Cc]onnect to (?P<peer>(?!127\.)[\d.]+)<(?P<high>\d+)>)",
 )
 TAKEN: Final = sight(
     "server socket has failed to",
@@ -62,7 +65,10 @@ def rendezvous_unreachable(case: Case) -> Found | None:
             f"{host}:{port} 可达，但 {seconds:g} 秒内一直无进程监听：rank 0 未启动、已退出或用了别的端口。节点间网络是通的。",
         )
         fixes = [
-            Fix(Words("on that node: see why rank 0 does not listen, and start it first", "在该节点上：查明 rank 0 为何没有监听，并先启动它"), f"ss -ltnp | grep :{port}"),
+            Fix(
+                Words("on that node: see why rank 0 does not listen, and start it first", "在该节点上：查明 rank 0 为何没有监听，并先启动它"),
+                f"ss -ltnp | grep :{port}",
+            ),
             Fix(Words("give all nodes the same address and port", "所有节点使用同一地址和端口"), f"--master-addr {host} --master-port {port}"),
         ]
     else:
@@ -111,7 +117,10 @@ def _high_port(case: Case, hit: Hit) -> Found:
             ),
             Fix(Words("and check a high port each way", "并逐方向检查高位端口"), f"nc -zv -w 5 {host} {port}"),
         ],
-        verify=Words(f"`nc -l {port}` on {host} and `nc -zv -w 5 {host} {port}` from the other node say `succeeded`", f"在 {host} 上执行 `nc -l {port}`，在另一节点执行 `nc -zv -w 5 {host} {port}` 显示 `succeeded`"),
+        verify=Words(
+            f"`nc -l {port}` on {host} and `nc -zv -w 5 {host} {port}` from the other node say `succeeded`",
+            f"在 {host} 上执行 `nc -l {port}`，在另一节点执行 `nc -zv -w 5 {host} {port}` 显示 `succeeded`",
+        ),
         confidence=0.85,
         explains=("D11", "D17", "N20"),
     )
@@ -147,10 +156,16 @@ def _never_complete(case: Case) -> Found | None:
         ),
         evidence=[hit.quote()],
         fixes=[
-            Fix(Words(f"see the last lines of the {missing} missing, and from their node", f"查看缺失的 {missing} 个进程的最后几行，并在其节点上检查"), "nc -zv -w 5 $MASTER_ADDR $MASTER_PORT"),
+            Fix(
+                Words(f"see the last lines of the {missing} missing, and from their node", f"查看缺失的 {missing} 个进程的最后几行，并在其节点上检查"),
+                "nc -zv -w 5 $MASTER_ADDR $MASTER_PORT",
+            ),
             Fix(Words("start all of them with one address and one world size", "以同一地址和同一 world size 启动全部进程"), f"export WORLD_SIZE={everyone}"),
         ],
-        verify=Words(f"`{everyone}/{everyone} clients joined`, or one `rank N in world size {everyone}` line per rank", f"出现 `{everyone}/{everyone} clients joined`，或每个 rank 一行 `rank N in world size {everyone}`"),
+        verify=Words(
+            f"`{everyone}/{everyone} clients joined`, or one `rank N in world size {everyone}` line per rank",
+            f"出现 `{everyone}/{everyone} clients joined`，或每个 rank 一行 `rank N in world size {everyone}`",
+        ),
         confidence=0.75,
     )
 
@@ -226,7 +241,10 @@ RULES: Final = (
     Rule(
         id="D4",
         title=Words("The meeting point of the ranks cannot be reached", "各 rank 的汇合点不可达"),
-        symptoms=Words("`client socket has timed out after 600000ms while trying to connect to (ip, port)`", "`client socket has timed out after 600000ms while trying to connect to (ip, port)`"),
+        symptoms=Words(
+            "`client socket has timed out after 600000ms while trying to connect to (ip, port)`",
+            "`client socket has timed out after 600000ms while trying to connect to (ip, port)`",
+        ),
         why=Words("packets between the nodes are dropped, or rank 0 does not listen", "节点间数据包被丢弃，或 rank 0 没有监听"),
         needs=Words("a TCP probe both ways, also on high ports", "双向 TCP 探测，包括高位端口"),
         remedy=Words("open the port range between the nodes", "在节点之间开放端口范围"),

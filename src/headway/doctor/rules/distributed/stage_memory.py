@@ -36,7 +36,10 @@ def stages_of_unequal_weight(case: Case) -> Found | None:
     partition = _partition(int(layers), {int(stage): size for stage, (size, _) in stages.items()}, count) if layers else ""
     fixes = [
         Fix(
-            Words("give the heavy stage fewer layers (one number for each stage, their sum is the number of layers)", "让较重的阶段少放几层（每个阶段一个数，总和为总层数）"),
+            Words(
+                "give the heavy stage fewer layers (one number for each stage, their sum is the number of layers)",
+                "让较重的阶段少放几层（每个阶段一个数，总和为总层数）",
+            ),
             f"VLLM_PP_LAYER_PARTITION={partition}" if partition else None,
         )
     ]
@@ -48,7 +51,10 @@ def stages_of_unequal_weight(case: Case) -> Found | None:
         ),
         evidence=[stages[heaviest][1], stages[lightest][1]],
         fixes=fixes,
-        verify=Words("`Model loading took` and `Available KV cache memory` of the ranks are equal within a few percent", "各 rank 的 `Model loading took` 与 `Available KV cache memory` 相差仅几个百分点"),
+        verify=Words(
+            "`Model loading took` and `Available KV cache memory` of the ranks are equal within a few percent",
+            "各 rank 的 `Model loading took` 与 `Available KV cache memory` 相差仅几个百分点",
+        ),
         confidence=0.6 if heavy / light >= 1.3 else 0.5,
         weight="degraded",
     )

@@ -17,7 +17,9 @@ NOTICE: Final = sight("Setting OMP_NUM_THREADS environment variable for each pro
 COMMAND: Final = sight("torchrun ", "torch.distributed.run ", "torch.distributed.launch ", pattern=r"(?:torchrun|-m torch\.distributed\.(?:run|launch)) .*")
 PROCESSES: Final = sight("nproc", pattern=r"--nproc[-_]per[-_]node[ =](?P<count>\d+)")
 WORLD: Final = sight("in world size ", pattern=r"rank \d+ in world size (?P<count>\d+)")
-ON_CPU: Final = sight("detected platform", "device cpu", "backend gloo", "--device cpu", pattern=r"detected platform (?P<platform>\w+)|device[ =]cpu|backend[ =]gloo")
+ON_CPU: Final = sight(
+    "detected platform", "device cpu", "backend gloo", "--device cpu", pattern=r"detected platform (?P<platform>\w+)|device[ =]cpu|backend[ =]gloo"
+)
 ON_GPU: Final = sight("detected platform cuda", "detected platform rocm", "is using nccl")
 
 
@@ -41,7 +43,10 @@ def one_thread_each(case: Case) -> Found | None:
         threads = max(1, cores // ranks)
         if threads == 1:
             return None
-        sum_ = Words(f" This host gives {cores} cores to {ranks} processes: {cores} / {ranks} = {threads} each.", f"本机有 {cores} 个核心、{ranks} 个进程：{cores} / {ranks} = 每个 {threads} 个。")
+        sum_ = Words(
+            f" This host gives {cores} cores to {ranks} processes: {cores} / {ranks} = {threads} each.",
+            f"本机有 {cores} 个核心、{ranks} 个进程：{cores} / {ranks} = 每个 {threads} 个。",
+        )
         setting = f"OMP_NUM_THREADS={threads}"
     full = f"{setting} {run}" if run.startswith(("torchrun", "python")) else setting
     used = ranks if cores is None else cores
@@ -52,7 +57,15 @@ def one_thread_each(case: Case) -> Found | None:
             f"torchrun 设置了 OMP_NUM_THREADS=1（见其提示），因此 {ranks} 个进程各自只用 1 个线程在 CPU 上计算{idle.zh}。{sum_.zh}",
         ),
         evidence=[notice.quote(), *([quote] if quote else [])],
-        fixes=[Fix(Words(f"give each process its share of the cores{f' ({threads})' if threads else ''}", f"为每个进程分配应有的核心{f'（{threads} 个）' if threads else ''}"), full)],
+        fixes=[
+            Fix(
+                Words(
+                    f"give each process its share of the cores{f' ({threads})' if threads else ''}",
+                    f"为每个进程分配应有的核心{f'（{threads} 个）' if threads else ''}",
+                ),
+                full,
+            )
+        ],
         verify=Words(
             f"the notice is gone and `ps -o nlwp,pcpu -C python` shows each process near {100 * threads if threads else 100 * 2} % CPU; tokens/s rises",
             f"不再出现该提示，`ps -o nlwp,pcpu -C python` 显示每个进程接近 {100 * threads if threads else 100 * 2} % CPU，tokens/s 提高",

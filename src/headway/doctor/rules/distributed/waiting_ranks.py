@@ -30,10 +30,21 @@ TOOK: Final = sight(
     pattern=r"(?P<what>Time spent downloading weights|torch\.compile t(?:akes|ook)|Loading weights took|Graph capturing finished in)(?:.*?[ :])(?P<seconds>\d+(?:\.\d+)?) ?s(?:ec|\b)",
 )
 NCCL_TIMEOUT: Final = sight("NCCL_TIMEOUT=", pattern=r"(?<![A-Z_])NCCL_TIMEOUT=(?P<value>\d+)")
-NO_BLOCK: Final = sight("broadcast block found", "No available block found", pattern=r"No available (?:shared memory broadcast )?block found in (?P<seconds>\d+) second", series=True)
+NO_BLOCK: Final = sight(
+    "broadcast block found",
+    "No available block found",
+    pattern=r"No available (?:shared memory broadcast )?block found in (?P<seconds>\d+) second",
+    series=True,
+)
 DIED: Final = sight(
-    "died unexpectedly", "Worker proc ", "terminated by signal", "exited with code", "exit code", "Segmentation fault", "core dumped",
-    pattern=r"(?P<who>\w*(?:[Ww]orker|[Rr]ank)[^:,]{0,60}?),? (?:died|was terminated|terminated by signal|exited with code|exit code)"
+    "died unexpectedly",
+    "Worker proc ",
+    "terminated by signal",
+    "exited with code",
+    "exit code",
+    "Segmentation fault",
+    "core dumped",
+    pattern=r"(?P<who>\b\w{0,40}(?:[Ww]orker|[Rr]ank)[^:,]{0,60}?),? (?:died|was terminated|terminated by signal|exited with code|exit code)"
     r"|Segmentation fault|core dumped",
 )
 _RANK: Final = re.compile(r"\[?[Rr]ank ?(?P<a>\d+)|_TP(?P<b>\d+)|rank=(?P<c>\d+)")
@@ -195,7 +206,10 @@ def dead_worker(case: Case) -> Found | Abstention | None:
                 ),
                 f"grep -n '{_pattern(rank, name)}' {evidence.line.source} | tail -50",
             ),
-            Fix(Words("if its error stands at an accidental place: make GPU calls synchronous once", "若其报错位置不可靠：临时让 GPU 调用同步"), "CUDA_LAUNCH_BLOCKING=1"),
+            Fix(
+                Words("if its error stands at an accidental place: make GPU calls synchronous once", "若其报错位置不可靠：临时让 GPU 调用同步"),
+                "CUDA_LAUNCH_BLOCKING=1",
+            ),
         ],
         verify=Words(
             "after the restart every rank's last line is as recent as the others' and `No available shared memory broadcast block` no longer repeats",
@@ -224,7 +238,13 @@ def _gone(first: Hit, times: int, name: str, quote: Quote) -> Found:
         ),
         evidence=[quote, first.quote()],
         fixes=[
-            Fix(Words(f"find the last lines of {name} and what ended it, repair that, then restart the server", f"找到 {name} 的最后几行及其退出原因，修复后重启服务"), "sudo dmesg -T | grep -iE 'killed process|segfault|xid' | tail"),
+            Fix(
+                Words(
+                    f"find the last lines of {name} and what ended it, repair that, then restart the server",
+                    f"找到 {name} 的最后几行及其退出原因，修复后重启服务",
+                ),
+                "sudo dmesg -T | grep -iE 'killed process|segfault|xid' | tail",
+            ),
         ],
         verify=Words("after the restart all workers run, and the message no longer repeats", "重启后所有 worker 都在运行，且该消息不再重复"),
         confidence=0.8,
@@ -254,7 +274,10 @@ RULES: Final = (
     Rule(
         id="D17",
         title=Words("A worker is dead and the others wait for it", "一个 worker 已退出，其他进程在等它"),
-        symptoms=Words("`No available shared memory broadcast block found in 60 seconds`, again and again", "`No available shared memory broadcast block found in 60 seconds` 反复出现"),
+        symptoms=Words(
+            "`No available shared memory broadcast block found in 60 seconds`, again and again",
+            "`No available shared memory broadcast block found in 60 seconds` 反复出现",
+        ),
         why=Words("one rank stopped earlier with an error of its own", "某个 rank 先前因自身错误停止"),
         needs=Words("the last line of each rank", "每个 rank 的最后一行"),
         remedy=Words("repair that rank's error", "修复该 rank 的错误"),

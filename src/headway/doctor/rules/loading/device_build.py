@@ -287,7 +287,7 @@ RULES: Final = (
         ),
         why=Words("the card is older than compute capability 8.0", "显卡计算能力低于 8.0"),
         needs=Words("the capability of the card", "显卡的计算能力"),
-        remedy=Words("--dtype half", "--dtype half"),
+        remedy=Words("half precision: --dtype half", "使用半精度：--dtype half"),
         check=Words("the start passes, and no NaN", "启动通过，且没有 NaN"),
         judge=card_has_no_bfloat16,
         sees=(BFLOAT16,),

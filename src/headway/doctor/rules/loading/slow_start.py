@@ -287,7 +287,7 @@ RULES: Final = (
             "a local SSD, --safetensors-load-strategy prefetch or eager, sharded_state",
             "本地 SSD、--safetensors-load-strategy prefetch 或 eager、sharded_state",
         ),
-        check=Words("MB/s", "MB/s"),
+        check=Words("the MB/s of a direct read of one file", "直接读取一个文件的 MB/s"),
         judge=weights_read_slowly,
         sees=(SHARDS, TOOK),
     ),

@@ -34,7 +34,7 @@ def context_far_above_need(case: Case) -> Found | None:
     waiting = max((sample.waiting or 0 for sample in case.load), default=0)
     chosen = case.launch.flags.get("max_model_len") is not None
     if measured is not None:
-        need, quotes, counted = measured
+        need, _, counted = measured
         limit = min(length, -(-int(need * 1.05) // _STEP) * _STEP)
         if limit > length // 2:
             return None

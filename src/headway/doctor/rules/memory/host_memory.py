@@ -42,7 +42,7 @@ PROBE: Final = sight("iveness probe failed", "failed liveness probe", "tartup pr
 STOPPED: Final = sight(
     "SIGTERM",
     "signal 15",
-    "INFO:     Shutting down",
+    "Shutting down",
     "Stopping container",
     "Gracefully stopping",
     "docker stop",

@@ -58,8 +58,8 @@ def prompt_log_probabilities(case: Case) -> Found | None:
         fixes=[
             Fix(
                 Words(
-                    "refuse requests with prompt_logprobs, or send such scoring jobs with shorter prompts to an engine of their own",
-                    "拒绝带 prompt_logprobs 的请求，或用较短提示把这类打分任务发到单独的引擎",
+                    "refuse requests with prompt_logprobs (this refuses log-probabilities of answers too), or send such jobs with shorter prompts to an engine of their own",
+                    "拒绝带 prompt_logprobs 的请求（回答的 logprobs 也会被拒绝），或用较短提示把这类打分任务发到单独的引擎",
                 ),
                 "--max-logprobs 0",
             ),

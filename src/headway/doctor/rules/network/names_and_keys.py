@@ -306,7 +306,7 @@ RULES: Final = (
     Rule(
         id="N4",
         title=Words("API key missing or wrong", "API 密钥缺失或错误"),
-        symptoms=Words("401", "401"),
+        symptoms=Words("401 for calls of /v1", "调用 /v1 返回 401"),
         why=Words("the caller sends no key, or another one", "调用方没有发送密钥，或发送了别的密钥"),
         needs=Words("which callers are refused", "哪些调用方被拒绝"),
         remedy=Words("give that caller the key", "把密钥交给该调用方"),

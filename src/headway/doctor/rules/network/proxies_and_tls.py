@@ -135,6 +135,7 @@ NOT_TLS: Final = sight(
     "Unsupported or unrecognized SSL message",
 )
 PLAIN_TO_TLS: Final = sight(
+    "this port speaks TLS",  # our own probe
     "plain HTTP request was sent to HTTPS port",
     "Client sent an HTTP request to an HTTPS server",
     "SSL: HTTP_REQUEST",
@@ -285,7 +286,7 @@ RULES: Final = (
         symptoms=Words("answers of a proxy for a local address", "访问本地地址却得到代理的回应"),
         why=Words("HTTP_PROXY is set and the address is not exempt", "设置了 HTTP_PROXY，而该地址未被豁免"),
         needs=Words("the proxy variables of the caller", "调用方的代理变量"),
-        remedy=Words("no_proxy=localhost,127.0.0.1", "no_proxy=localhost,127.0.0.1"),
+        remedy=Words("exempt local addresses: no_proxy=localhost,127.0.0.1", "豁免本地地址：no_proxy=localhost,127.0.0.1"),
         check=Words("one curl with no_proxy", "带 no_proxy 的一次 curl"),
         judge=proxy_catches_local_calls,
         sees=(VARIABLE, NO_PROXY, PROXY_ANSWER, LOCAL_CALL),

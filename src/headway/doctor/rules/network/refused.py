@@ -266,6 +266,16 @@ def _nobody(case: Case, first: Hit, last: Hit) -> Found | Abstention | None:
             f"ss -ltnp 'sport = :{port}'; curl -s http://{host}:{port}/health",
         )
     )
+    if host not in LOOPBACK and case.log.sources == ("probes",):  # seen from outside, where a loopback bind looks the same
+        fixes.append(
+            Fix(
+                Words(
+                    "if `ss` shows it on 127.0.0.1 there, let it listen on an address that callers reach, behind an API key or a firewall rule",
+                    "若 `ss` 显示它只监听 127.0.0.1，则改为监听调用方可达的地址，并用 API 密钥或防火墙规则保护",
+                ),
+                f"--host 0.0.0.0 --port {port}",
+            )
+        )
     return Found(
         cause=Words(
             f"Nothing listens on port {port} of {host}: the server there is not started, still loading, ended, or listens on another port or address.{own.en}{seen.en}",

@@ -22,6 +22,7 @@ IN_USE: Final = sight(
     "[port_in_use]",
     "Only one usage of each socket address",
     "EADDRINUSE",
+    "is in use by process",
     pattern=r"bind on address \('(?P<host>[^']*)', (?P<port>\d+)|Bind for (?P<bind>[\d.:\[\]a-f]*):(?P<mapped>\d+) failed|listen tcp\d? (?P<tcp>\S*):(?P<listen>\d+): bind"
     r"|couldn't bind HTTP server socket, hostname: (?P<name>[^,]+), port: (?P<llama>\d+)|Port (?P<headway>\d+) on \S+ is in use(?: by process (?P<pid>\d+) \((?P<command>[^)]*)\))?"
     r"|EADDRINUSE.*?:(?P<node>\d{2,5})\b|\[Errno (?:98|48|10048)\] [Aa]ddress already in use|ddress already in use",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from headway.doctor.case import Case
@@ -14,7 +15,7 @@ from headway.doctor.rules.network.no_connection import (
     configured_target,
     target_of,
 )
-from headway.doctor.rules.network.server_address import bound, port_of, ready_line
+from headway.doctor.rules.network.server_address import Listener, bound, listener_on, port_of, ready_line
 from headway.doctor.rules.quoted import quoted
 from headway.doctor.words import Words
 
@@ -63,14 +64,21 @@ def wrong_mapping(case: Case, first: Hit, last: Hit) -> Found | None:
     )
 
 
+def _listener_of_own_address(case: Case, target: tuple[str, int] | None) -> Listener | None:
+    """Who listens on the dialled port, when the dialled address is one of the machine whose listeners are known."""
+    own = [address for member in case.context.items("host.interfaces") if isinstance(member, Mapping) for address in member.get("addresses") or []]
+    return listener_on(case, target[1]) if target is not None and target[0] in own else None
+
+
 def loopback_only(case: Case, first: Hit, last: Hit) -> Found | None:
     """The server listens on loopback and the caller is elsewhere."""
     inside = bound(case)
     told = case.launch.value("host")
-    at = inside[0] if inside else told
+    target = target_of(last.line.text)
+    seen = _listener_of_own_address(case, target)
+    at = inside[0] if inside else told or (seen.address if seen else "")
     if at not in LOOPBACK:
         return None
-    target = target_of(last.line.text)
     published = case.log.first(PUBLISHED)
     elsewhere = (
         (target is not None and target[0] not in LOOPBACK)
@@ -80,14 +88,15 @@ def loopback_only(case: Case, first: Hit, last: Hit) -> Found | None:
     )
     if not elsewhere:
         return None
-    port = port_of(case)
+    port = seen.port if seen else port_of(case)
     return Found(
         cause=Words(
             f"The server listens on {at} only, and the caller is {'on the other side of a published port' if published else f'elsewhere (it dials {target[0]})' if target else 'elsewhere'}: from there nothing listens on port {port}.",
             f"服务器只监听 {at}，而调用方{'在映射端口的另一侧' if published else f'在别处（它连接 {target[0]}）' if target else '在别处'}：从那里看端口 {port} 没有监听。",
         ),
         evidence=quoted(last, inside[2] if inside else None, published)
-        + ([case.launch.flags["host"].quote] if told and not inside else []),
+        + ([case.launch.flags["host"].quote] if told and not inside else [])
+        + ([case.context.quote(seen.place)] if seen else []),
         fixes=[
             Fix(
                 Words(

@@ -23,7 +23,7 @@ SERVER_TIMING: Final = sight("erver-timing", "erver-Timing", pattern=r"[Ss]erver
 _SLOW_SECONDS: Final = 0.25
 _THROTTLED: Final = 0.1
 _COMPLAINT: Final = re.compile(r"slow|latency|takes long|late\b|慢|延迟|卡", re.IGNORECASE)
-_PHASE: Final = re.compile(r"(?P<name>\w+);dur=(?P<ms>[\d.]+)")
+_PHASE: Final = re.compile(r"(?P<name>\w{1,40});dur=(?P<ms>[\d.]+)")
 
 
 def threads_share_too_few_cores(case: Case) -> Found | None:
@@ -53,7 +53,10 @@ def threads_share_too_few_cores(case: Case) -> Found | None:
         quotes.append(case.context.quote("host.cgroup.nr_throttled"))
     if case.context.has("env.VLLM_SRUN_CPU_THREADS"):
         quotes.append(case.context.quote("env.VLLM_SRUN_CPU_THREADS", f"VLLM_SRUN_CPU_THREADS={case.context.text('env.VLLM_SRUN_CPU_THREADS')}"))
-    stalls = Words(f"; the kernel throttled {throttled:g} of {periods:g} periods ({share:.0%})" if share and throttled is not None and periods else "", f"；内核在 {periods:g} 个周期中限流了 {throttled:g} 个（{share:.0%}）" if share and throttled is not None and periods else "")
+    stalls = Words(
+        f"; the kernel throttled {throttled:g} of {periods:g} periods ({share:.0%})" if share and throttled is not None and periods else "",
+        f"；内核在 {periods:g} 个周期中限流了 {throttled:g} 个（{share:.0%}）" if share and throttled is not None and periods else "",
+    )
     takes = Words(f" A forward pass takes {forward * 1000:.0f} ms." if forward else "", f"一次前向耗时 {forward * 1000:.0f} ms。" if forward else "")
     beside = Words(f" Beside them {other[1]} uses {other[0]:g} cores." if other else "", f"此外 {other[1]} 占用 {other[0]:g} 个核心。" if other else "")
     fixes = [
@@ -67,7 +70,12 @@ def threads_share_too_few_cores(case: Case) -> Found | None:
         Fix(Words("a runtime that you start yourself takes it as a flag", "自行启动的运行时用参数指定"), f"vllm-srun serve --threads {each}"),
     ]
     if other:
-        fixes.append(Fix(Words(f"and cores of their own, away from {other[1]}", f"并分配独占核心，避开 {other[1]}"), f"taskset -c {budget - each * count}-{budget - 1} vllm-sr serve"))
+        fixes.append(
+            Fix(
+                Words(f"and cores of their own, away from {other[1]}", f"并分配独占核心，避开 {other[1]}"),
+                f"taskset -c {budget - each * count}-{budget - 1} vllm-sr serve",
+            )
+        )
     return Found(
         cause=Words(
             f"{count} worker{'s' if count > 1 else ''} x {threads} threads = {total} threads share {budget} cores{stalls.en}.{takes.en}{beside.en} Every thread of a pass waits for the slowest; the models are not too large.",
@@ -75,7 +83,10 @@ def threads_share_too_few_cores(case: Case) -> Found | None:
         ),
         evidence=quotes,
         fixes=fixes,
-        verify=Words("`grep nr_throttled /sys/fs/cgroup/cpu.stat` stays flat for a minute under load, and forward seconds fall", "负载下一分钟内 `grep nr_throttled /sys/fs/cgroup/cpu.stat` 不再增长，前向耗时下降"),
+        verify=Words(
+            "`grep nr_throttled /sys/fs/cgroup/cpu.stat` stays flat for a minute under load, and forward seconds fall",
+            "负载下一分钟内 `grep nr_throttled /sys/fs/cgroup/cpu.stat` 不再增长，前向耗时下降",
+        ),
         confidence=STATED if share is not None and share >= _THROTTLED and crowded else 0.75,
         weight="degraded",
         explains=("T7", "R31", "R12"),
@@ -90,7 +101,11 @@ def _workers(case: Case) -> Mapping[str, int]:
     if found:
         return found
     given = case.context.number("env.VLLM_SRUN_CPU_THREADS")
-    started = {str(fields_of(hit).get("deployment", hit.line.number)) for hit in case.log.hits(STARTED) if fields_of(hit).get("device", "cpu") == "cpu" and "process_started" in hit.line.text}
+    started = {
+        str(fields_of(hit).get("deployment", hit.line.number))
+        for hit in case.log.hits(STARTED)
+        if fields_of(hit).get("device", "cpu") == "cpu" and "process_started" in hit.line.text
+    }
     return dict.fromkeys(sorted(started), int(given)) if given else {}
 
 
@@ -153,7 +168,9 @@ def where_the_time_goes(case: Case) -> Found | None:
     complained = bool(_COMPLAINT.search(case.context.text("said")))
     if total < (_SLOW_SECONDS if complained else 2 * _SLOW_SECONDS) or seconds < 0.5 * total:
         return None
-    name = next((d for hit in case.log.hits(TIMING) if (d := str(fields_of(hit).get("deployment", "")))), "") or next((d for each in readings(case, "vsr_model_runtime_ready") if (d := each.labels.get("deployment", ""))), "")
+    name = next((d for hit in case.log.hits(TIMING) if (d := str(fields_of(hit).get("deployment", "")))), "") or next(
+        (d for each in readings(case, "vsr_model_runtime_ready") if (d := each.labels.get("deployment", ""))), ""
+    )
     place = deployment(case, name)
     shown = ", ".join(f"{phase} {value:.3g} s" for phase, (value, _) in phases.items())
     advice, fixes = _advice(longest, name, place.device)
@@ -164,7 +181,10 @@ def where_the_time_goes(case: Case) -> Found | None:
         ),
         evidence=[quote],
         fixes=fixes,
-        verify=Words(f"the seconds of {longest} in `curl -s localhost:9190/metrics | grep vsr_model_runtime` fall under the same load", f"相同负载下 `curl -s localhost:9190/metrics | grep vsr_model_runtime` 中 {longest} 的耗时下降"),
+        verify=Words(
+            f"the seconds of {longest} in `curl -s localhost:9190/metrics | grep vsr_model_runtime` fall under the same load",
+            f"相同负载下 `curl -s localhost:9190/metrics | grep vsr_model_runtime` 中 {longest} 的耗时下降",
+        ),
         confidence=0.75,
         weight="degraded",
     )
@@ -193,15 +213,24 @@ def _advice(phase: str, name: str, device: str) -> tuple[Words, list[Fix]]:
         return (
             Words("The model is saturated; the forward passes are not slow.", "模型已饱和，前向本身并不慢。"),
             [
-                Fix(Words("a second replica or a GPU, a smaller model, or a process of its own", "第二个副本或 GPU、更小的模型，或独立进程"), f"{owner}.replicas: [{{device: auto}}, {{device: auto}}]"),
+                Fix(
+                    Words("a second replica or a GPU, a smaller model, or a process of its own", "第二个副本或 GPU、更小的模型，或独立进程"),
+                    f"{owner}.replicas: [{{device: auto}}, {{device: auto}}]",
+                ),
             ],
         )
     if phase == "transport":
         return (
-            Words("The time passes between router and runtime: busy cores on this host, or a remote endpoint.", "时间耗在路由器与运行时之间：本机核心繁忙，或 endpoint 在远端。"),
+            Words(
+                "The time passes between router and runtime: busy cores on this host, or a remote endpoint.",
+                "时间耗在路由器与运行时之间：本机核心繁忙，或 endpoint 在远端。",
+            ),
             [
                 Fix(Words("give router and runtime cores that nothing else uses", "为路由器与运行时分配独占核心"), "taskset -c 0-3 vllm-sr serve"),
-                Fix(Words("or bring the runtime to this host, over a Unix socket", "或把运行时移到本机，通过 Unix socket 访问"), f"{owner}.endpoint: unix:///run/vllm-srun/srun.sock"),
+                Fix(
+                    Words("or bring the runtime to this host, over a Unix socket", "或把运行时移到本机，通过 Unix socket 访问"),
+                    f"{owner}.endpoint: unix:///run/vllm-srun/srun.sock",
+                ),
             ],
         )
     return (
@@ -230,7 +259,9 @@ RULES: Final = (
         title=Words("Calls of a runtime are slow in one phase", "运行时调用在某一阶段耗时"),
         symptoms=Words("slow requests", "请求缓慢"),
         why=Words("bound by forward, queue or transport", "受前向、排队或传输限制"),
-        needs=Words("`vsr_model_runtime_server_seconds` by phase against `_transport_seconds`", "按阶段的 `vsr_model_runtime_server_seconds` 与 `_transport_seconds`"),
+        needs=Words(
+            "`vsr_model_runtime_server_seconds` by phase against `_transport_seconds`", "按阶段的 `vsr_model_runtime_server_seconds` 与 `_transport_seconds`"
+        ),
         remedy=Words("by phase: smaller model or GPU; capacity; free cores", "按阶段：小模型或 GPU；增加容量；空闲核心"),
         check=Words("that phase falls", "该阶段耗时下降"),
         judge=where_the_time_goes,

@@ -56,7 +56,9 @@ def _known(case: Case) -> dict[str, Deployment]:
     found: dict[str, Deployment] = {}
     for _, tree in documents(case):
         for name, given in declared_deployments(tree).items():
-            found[name] = Deployment(name, _text(given, "artifact"), _text(given, "device"), _text(given, "revision"), _text(given, "endpoint"), not given.get("endpoint"))
+            found[name] = Deployment(
+                name, _text(given, "artifact"), _text(given, "device"), _text(given, "revision"), _text(given, "endpoint"), not given.get("endpoint")
+            )
     for hit in case.log.hits(WAITED):
         before = found.get(hit["name"], Deployment(hit["name"]))
         found[hit["name"]] = replace(before, artifact=before.artifact or hit["artifact"], managed=True)

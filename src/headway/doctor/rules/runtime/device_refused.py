@@ -1,145 +1,24 @@
-"""The device cannot run the model: too little memory (R4), not there (R5), without a capability (R6 LAPACK, R7 FP8, R8 NVFP4)."""
+"""The device cannot run the model: not there (R5), without a capability (R6 LAPACK, R7 FP8, R8 NVFP4)."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
-from headway.doctor.facts.memory import SIZE, gib
 from headway.doctor.finding import STATED, Fix, Found, Quote
-from headway.doctor.rules.runtime.deployments import Deployment, deployment, flag_or_setting, parameters_of
+from headway.doctor.rules.runtime.deployments import Deployment, deployment, flag_or_setting
 from headway.doctor.rules.runtime.refusal import CONSEQUENCES, refusal
 from headway.doctor.rules.runtime.statement import Statement, called, stated
 from headway.doctor.words import Words
-from headway.runtime.loading.builtins import builtins
 
-NO_ROOM: Final = sight("does not fit, out of memory")
 NO_DEVICE: Final = sight("device not available")
 NO_LAPACK: Final = sight("built without LAPACK")
 FP8: Final = sight("FP8 weights need an NVIDIA GPU of compute capability 8.9")
 NVFP4: Final = sight("NVFP4 packages need FP4 tensor cores")
-_NEEDS: Final = re.compile(rf"needs? (?:about )?(?P<size>{SIZE})")
-_FREE: Final = re.compile(rf"(?P<a>{SIZE}) (?:is |are )?(?:free|available)|free[ :=]+(?P<b>{SIZE})")
-_BUDGET: Final = re.compile(rf"budget (?:is |of )?(?P<size>{SIZE})")
-_DEVICE: Final = re.compile(r"\b(?P<device>(?:cuda|rocm|xpu|mps|npu|hip)(?::\d+)?|cpu)\b")
+DEVICE: Final = re.compile(r"\b(?P<device>(?:cuda|rocm|xpu|mps|npu|hip)(?::\d+)?|cpu)\b")
 _TORCH: Final = re.compile(r"\b\d+\.\d+\.\d+\+(?P<build>cpu|cu\d+|rocm[\d.]+)")
-_RESERVE_GIB: Final = 2.0
-_PARAMETER_BYTES: Final = 4
-
-
-def out_of_memory(case: Case) -> Found | None:
-    found = stated(case, NO_ROOM)
-    if found is None:
-        return None
-    place = deployment(case, found.model)
-    name = called(found.model or place.artifact, "the model", "该模型")
-    needs, free, budget = _size(_NEEDS, found.rest), _size(_FREE, found.rest), _size(_BUDGET, found.rest)
-    device = m["device"] if (m := _DEVICE.search(found.rest)) else place.device
-    room = budget if budget is not None and free is None else free
-    fixes, quotes = _room(case, place, device, needs, room, budget is not None and free is None)
-    where = device or "the device"
-    parts, parts_zh = "", ""
-    if needs is not None and room is not None:
-        shown = _text(room, found.rest)
-        there, there_zh = (f"the memory budget is {shown}", f"内存预算为 {shown}") if free is None else (f"{shown} are free on {where}", f" {device or '该设备'} 剩余 {shown}")
-        parts = f"{name.en} needs {_text(needs, found.rest)} and {there}: {needs - room:.1f} GiB are missing."
-        parts_zh = f"{name.zh} 需要 {_text(needs, found.rest)}，而{there_zh}：还差 {needs - room:.1f} GiB。"
-    else:
-        parts, parts_zh = f"{name.en} does not fit into the memory of {where}.", f"{name.zh} 放不进 {device or '该设备'} 的内存。"
-    tries = Words(f" It was tried {found.attempt[0]} of {found.attempt[1]} times; only freed memory makes another try worth it." if found.attempt else "", f"已尝试 {found.attempt[0]}/{found.attempt[1]} 次；只有释放出内存，再试才有意义。" if found.attempt else "")
-    return Found(
-        cause=Words(
-            f"{parts} The estimate counts the weights and {_RESERVE_GIB:g} GiB for activations.{tries.en}",
-            f"{parts_zh}估算包含权重与 {_RESERVE_GIB:g} GiB 激活预留。{tries.zh}",
-        ),
-        evidence=[found.quote, *quotes],
-        fixes=fixes,
-        verify=Words(
-            f"`vllm-srun devices` shows at least {_text(needs, found.rest) if needs is not None else 'what the message asks for'} free on {where}, and the model goes to `ready on`",
-            f"`vllm-srun devices` 显示 {where} 剩余不少于 {_text(needs, found.rest) if needs is not None else '报错所需的大小'}，且模型进入 `ready on`",
-        ),
-        confidence=STATED if needs is not None else 0.9,
-        explains=(*CONSEQUENCES, "O3", "O5", "O1", "O15"),
-    )
-
-
-def _size(pattern: re.Pattern[str], text: str) -> float | None:
-    found = pattern.search(text)
-    return gib(next(group for group in found.groups() if group)) if found else None
-
-
-def _text(size: float, message: str) -> str:
-    """The size as the message writes it."""
-    for found in re.finditer(SIZE, message):
-        if abs(gib(found[0]) - size) < 1e-9:
-            return found[0]
-    return f"{size:.1f} GiB"
-
-
-def _room(case: Case, place: Deployment, device: str, needs: float | None, room: float | None, is_budget: bool) -> tuple[list[Fix], list[Quote]]:
-    fixes: list[Fix] = []
-    quotes: list[Quote] = []
-    cards = [card for card in case.context.items("host.gpus") if isinstance(card, dict)]
-    kind, _, number = device.partition(":")
-    index = int(number) if number.isdigit() else 0
-    if is_budget and needs is not None:
-        fixes.append(Fix(Words("raise the budget, if that much memory exists", "若确有这么多内存，提高预算"), f"--memory-budget {int(-(-needs // 1))}"))
-    if kind in ("cuda", "rocm") and index < len(cards):
-        for process in case.context.items(f"host.gpus.{index}.processes"):
-            pid = process.get("pid") if isinstance(process, dict) else None
-            if isinstance(pid, int):
-                used = process.get("used_gib")
-                size = f" ({used:g} GiB)" if isinstance(used, (int, float)) else ""
-                quotes.append(case.context.quote(f"host.gpus.{index}.processes"))
-                fixes.append(Fix(Words(f"stop the other process {pid}{size} on {device}", f"停止 {device} 上的另一进程 {pid}{size}"), f"kill {pid}"))
-                break
-    if needs is not None:
-        fixes += _another_device(case, place, kind, index, cards, needs)
-    smaller = _smaller(place.artifact or place.name, room)
-    if smaller is not None:
-        name, estimate = smaller
-        setting = f"global.model_catalog.deployments.{place.name}.artifact: {name}" if place.managed else f"vllm-srun serve {name}{f' --device {device}' if device else ''}"
-        fixes.append(Fix(Words(f"a smaller model of the same family ({estimate:.1f} GiB by the same estimate)", f"同系列更小的模型（同样估算为 {estimate:.1f} GiB）"), setting))
-    fixes.append(
-        Fix(
-            Words(
-                f"a smaller model or an int4 package, a larger GPU, replicas on another GPU, or stop what else uses {device or 'the device'}",
-                f"更小的模型或 int4 包、更大的 GPU、把副本放到另一张 GPU，或停止占用 {device or '该设备'} 的其他程序",
-            ),
-            "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv" if kind == "cuda" else "vllm-srun devices",
-        )
-    )
-    return fixes, quotes
-
-
-def _another_device(case: Case, place: Deployment, kind: str, index: int, cards: list[dict[str, Any]], needs: float) -> list[Fix]:
-    for other, card in enumerate(cards):
-        total, used = card.get("memory_gib"), card.get("used_gib", 0)
-        if other != index and isinstance(total, (int, float)) and isinstance(used, (int, float)) and total - used >= needs and kind in ("cuda", "rocm"):
-            name = f"{kind}:{other}"
-            return [Fix(Words(f"put it on {name}, which has {total - used:.1f} GiB free", f"放到 {name}，该卡剩余 {total - used:.1f} GiB"), flag_or_setting(place, "device", name, "device"))]
-    ram = case.context.number("host.ram_gib")
-    if kind != "cpu" and ram is not None and ram >= 1.5 * needs:
-        return [Fix(Words(f"or run it on the CPU ({ram:g} GiB of RAM), slower", f"或在 CPU 上运行（内存 {ram:g} GiB），较慢"), flag_or_setting(place, "device", "cpu", "device"))]
-    return []
-
-
-def _needed(repo: str) -> float | None:
-    """GiB by the runtime's own estimate, None when the size of the model is not known."""
-    parameters = parameters_of(repo)
-    return None if parameters is None else _PARAMETER_BYTES * parameters / 2**30 + _RESERVE_GIB
-
-
-def _smaller(artifact: str, room: float | None) -> tuple[str, float] | None:
-    """The largest built-in model of the same family that fits into `room`, with what it needs."""
-    family = re.match(r"(?:[\w.\-]+/)?(?P<family>.+?-\d+\.\d+-)", artifact)
-    if family is None or room is None:
-        return None
-    names = [each.repo for each in builtins() if each.short_name.startswith(family["family"]) and not artifact.endswith(each.short_name)]
-    fitting = [(needed, name) for name in names if (needed := _needed(name)) is not None and needed <= room]
-    return (max(fitting)[1], max(fitting)[0]) if fitting else None
 
 
 def device_is_not_there(case: Case) -> Found | None:
@@ -147,12 +26,14 @@ def device_is_not_there(case: Case) -> Found | None:
     if found is None:
         return None
     place = deployment(case, found.model)
-    devices = [m["device"] for m in _DEVICE.finditer(found.rest)]
+    devices = [m["device"] for m in DEVICE.finditer(found.rest)]
     asked = devices[0] if devices else place.device or "the named device"
     there = [name for name in dict.fromkeys(devices[1:]) if name != asked]
     torch = _TORCH.search(found.rest) or _TORCH.search(case.context.text("versions.torch"))
     kind = asked.partition(":")[0]
-    mismatch = torch is not None and (torch["build"] == "cpu" or (kind == "cuda" and torch["build"].startswith("rocm")) or (kind == "rocm" and torch["build"].startswith("cu")))
+    mismatch = torch is not None and (
+        torch["build"] == "cpu" or (kind == "cuda" and torch["build"].startswith("rocm")) or (kind == "rocm" and torch["build"].startswith("cu"))
+    )
     listed = ", ".join(there) or "none"
     why = Words(f"visible here: {listed}", f"此处可见：{listed if there else '无'}") if there or not mismatch else Words("", "")
     if mismatch and torch is not None:
@@ -162,10 +43,23 @@ def device_is_not_there(case: Case) -> Found | None:
         fixes.append(Fix(Words(f"or name one that exists: {listed}", f"或指定存在的设备：{listed}"), flag_or_setting(place, "device", there[0], "device")))
     if mismatch:
         build = "cu128" if kind == "cuda" else "rocm6.4"
-        fixes.append(Fix(Words(f"or install the PyTorch for {kind}", f"或安装支持 {kind} 的 PyTorch"), f"pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/{build}"))
+        fixes.append(
+            Fix(
+                Words(f"or install the PyTorch for {kind}", f"或安装支持 {kind} 的 PyTorch"),
+                f"pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/{build}",
+            )
+        )
     hidden = case.context.text("env.CUDA_VISIBLE_DEVICES")
     if hidden:
-        fixes.append(Fix(Words(f"CUDA_VISIBLE_DEVICES={hidden} renumbers the cards: the first visible one is {kind}:0", f"CUDA_VISIBLE_DEVICES={hidden} 会重新编号：第一张可见卡为 {kind}:0"), None))
+        fixes.append(
+            Fix(
+                Words(
+                    f"CUDA_VISIBLE_DEVICES={hidden} renumbers the cards: the first visible one is {kind}:0",
+                    f"CUDA_VISIBLE_DEVICES={hidden} 会重新编号：第一张可见卡为 {kind}:0",
+                ),
+                None,
+            )
+        )
     name = called(found.model or place.artifact, "The model", "该模型")
     return Found(
         cause=Words(
@@ -174,7 +68,10 @@ def device_is_not_there(case: Case) -> Found | None:
         ),
         evidence=[found.quote],
         fixes=fixes,
-        verify=Words("`vllm-srun devices` lists the device, and the log says `loading weights on` it", "`vllm-srun devices` 列出该设备，且日志出现 `loading weights on` 该设备"),
+        verify=Words(
+            "`vllm-srun devices` lists the device, and the log says `loading weights on` it",
+            "`vllm-srun devices` 列出该设备，且日志出现 `loading weights on` 该设备",
+        ),
         confidence=STATED,
         explains=CONSEQUENCES,
     )
@@ -199,9 +96,18 @@ def no_lapack(case: Case) -> Found | None:
         evidence=[found.quote],
         fixes=[
             Fix(Words("put the model on the GPU", "把模型放到 GPU 上"), flag_or_setting(place, "device", gpu, "device")),
-            Fix(Words("or run models of the CPU with the CPU image (the CPU build of PyTorch, which has LAPACK)", "或用 CPU 镜像（含 LAPACK 的 PyTorch CPU 构建）运行 CPU 上的模型"), "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cpu"),
+            Fix(
+                Words(
+                    "or run models of the CPU with the CPU image (the CPU build of PyTorch, which has LAPACK)",
+                    "或用 CPU 镜像（含 LAPACK 的 PyTorch CPU 构建）运行 CPU 上的模型",
+                ),
+                "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cpu",
+            ),
         ],
-        verify=Words("`python -c 'import torch; print(torch._C.has_lapack)'` prints True where CPU models run, or the log says `ready on " + gpu + "`", "在运行 CPU 模型处执行 `python -c 'import torch; print(torch._C.has_lapack)'` 输出 True，或日志出现 `ready on " + gpu + "`"),
+        verify=Words(
+            "`python -c 'import torch; print(torch._C.has_lapack)'` prints True where CPU models run, or the log says `ready on " + gpu + "`",
+            "在运行 CPU 模型处执行 `python -c 'import torch; print(torch._C.has_lapack)'` 输出 True，或日志出现 `ready on " + gpu + "`",
+        ),
         confidence=STATED,
         explains=CONSEQUENCES,
     )
@@ -209,7 +115,7 @@ def no_lapack(case: Case) -> Found | None:
 
 def _card(case: Case, found: Statement, place: Deployment) -> tuple[str, list[Quote]]:
     """What is known of the device: `NVIDIA A100, capability 8.0`."""
-    device = next((m["device"] for m in _DEVICE.finditer(found.rest)), place.device)
+    device = next((m["device"] for m in DEVICE.finditer(found.rest)), place.device)
     number = device.partition(":")[2]
     index = int(number) if number.isdigit() else 0
     cards = case.context.items("host.gpus")
@@ -218,7 +124,9 @@ def _card(case: Case, found: Statement, place: Deployment) -> tuple[str, list[Qu
         card = cards[index]
         capability = card.get("capability")
         parts = [str(card.get("name", device)), f"capability {capability}" if capability else ""]
-        return f"{device + ': ' if device else ''}{', '.join(part for part in parts if part)}", [case.context.quote(f"host.gpus.{index}", f"{card.get('name')} {capability}")]
+        return f"{device + ': ' if device else ''}{', '.join(part for part in parts if part)}", [
+            case.context.quote(f"host.gpus.{index}", f"{card.get('name')} {capability}")
+        ]
     if told:
         return f"{device or 'the device'}: capability {told['value']}", []
     return device, []
@@ -238,8 +146,13 @@ def no_fp8_units(case: Case) -> Found | None:
             f"{name.zh} 的权重为 FP8，而该设备{f'（{device}）' if device else ''}没有 FP8 矩阵单元：计算能力 8.9 起（Ada、Hopper、Blackwell）以及 MI300 起才有。这是最终失败，驱动和设置无法弥补。",
         ),
         evidence=[found.quote, *quotes],
-        fixes=_other_package(place, "BF16 or int4", "BF16 或 int4", "a GPU of capability 8.9 or later, or an MI300 or MI350", "计算能力 8.9 及以上的 GPU，或 MI300、MI350"),
-        verify=Words("`nvidia-smi --query-gpu=name,compute_cap --format=csv` shows 8.9 or more for the device of the FP8 package, or the other package goes to `ready on`", "FP8 包所在设备的 `nvidia-smi --query-gpu=name,compute_cap --format=csv` 不低于 8.9，或另一个包进入 `ready on`"),
+        fixes=_other_package(
+            place, "BF16 or int4", "BF16 或 int4", "a GPU of capability 8.9 or later, or an MI300 or MI350", "计算能力 8.9 及以上的 GPU，或 MI300、MI350"
+        ),
+        verify=Words(
+            "`nvidia-smi --query-gpu=name,compute_cap --format=csv` shows 8.9 or more for the device of the FP8 package, or the other package goes to `ready on`",
+            "FP8 包所在设备的 `nvidia-smi --query-gpu=name,compute_cap --format=csv` 不低于 8.9，或另一个包进入 `ready on`",
+        ),
         confidence=STATED,
         explains=(*CONSEQUENCES, "Q3", "Q20"),
     )
@@ -255,16 +168,31 @@ def no_fp4_units(case: Case) -> Found | None:
     software = Words("", "")
     fix = None
     if re.search(r"[Tt]riton", found.rest):
-        software, fix = Words("Triton is missing", "缺少 Triton"), Fix(Words("install Triton beside PyTorch", "在 PyTorch 之外安装 Triton"), "pip install triton")
+        software, fix = (
+            Words("Triton is missing", "缺少 Triton"),
+            Fix(Words("install Triton beside PyTorch", "在 PyTorch 之外安装 Triton"), "pip install triton"),
+        )
     elif re.search(r"FP4 tensors|float4", found.rest):
         software = Words("its PyTorch has no FP4 tensors", "其 PyTorch 没有 FP4 张量")
-        fix = Fix(Words("a PyTorch that has FP4 tensors (2.8 or later)", "带有 FP4 张量的 PyTorch（2.8 及以上）"), "pip install --upgrade torch --index-url https://download.pytorch.org/whl/cu128")
+        fix = Fix(
+            Words("a PyTorch that has FP4 tensors (2.8 or later)", "带有 FP4 张量的 PyTorch（2.8 及以上）"),
+            "pip install --upgrade torch --index-url https://download.pytorch.org/whl/cu128",
+        )
     why = (
         Words(f"the device may be able to, but {software.en}", f"设备可能支持，但{software.zh}")
         if software.en
-        else Words(f"this device{f' ({device})' if device else ''} has no FP4 tensor cores, which only Blackwell (capability 10.x or 12.x) has", f"该设备{f'（{device}）' if device else ''}没有 FP4 Tensor Core，只有 Blackwell（计算能力 10.x 或 12.x）才有")
+        else Words(
+            f"this device{f' ({device})' if device else ''} has no FP4 tensor cores, which only Blackwell (capability 10.x or 12.x) has",
+            f"该设备{f'（{device}）' if device else ''}没有 FP4 Tensor Core，只有 Blackwell（计算能力 10.x 或 12.x）才有",
+        )
     )
-    others = _other_package(place, "BF16, FP8 or int4", "BF16、FP8 或 int4", "a Blackwell GPU (capability 10.x or 12.x) with recent PyTorch and Triton", "Blackwell GPU（计算能力 10.x 或 12.x），配较新的 PyTorch 与 Triton")
+    others = _other_package(
+        place,
+        "BF16, FP8 or int4",
+        "BF16、FP8 或 int4",
+        "a Blackwell GPU (capability 10.x or 12.x) with recent PyTorch and Triton",
+        "Blackwell GPU（计算能力 10.x 或 12.x），配较新的 PyTorch 与 Triton",
+    )
     return Found(
         cause=Words(
             f"The weights of {name.en} are NVFP4, and they cannot be multiplied here: {why.en}. The runtime does not try again.",
@@ -272,7 +200,10 @@ def no_fp4_units(case: Case) -> Found | None:
         ),
         evidence=[found.quote, *quotes],
         fixes=[fix, *others] if fix else others,
-        verify=Words("the NVFP4 package goes to `ready on` on a card whose `nvidia-smi --query-gpu=compute_cap --format=csv` is 10.x or 12.x, or the other package does here", "在 `nvidia-smi --query-gpu=compute_cap --format=csv` 为 10.x 或 12.x 的卡上 NVFP4 包进入 `ready on`，或换包后在此进入 `ready on`"),
+        verify=Words(
+            "the NVFP4 package goes to `ready on` on a card whose `nvidia-smi --query-gpu=compute_cap --format=csv` is 10.x or 12.x, or the other package does here",
+            "在 `nvidia-smi --query-gpu=compute_cap --format=csv` 为 10.x 或 12.x 的卡上 NVFP4 包进入 `ready on`，或换包后在此进入 `ready on`",
+        ),
         confidence=STATED,
         explains=(*CONSEQUENCES, "Q3", "Q20"),
     )
@@ -290,9 +221,6 @@ def _other_package(place: Deployment, packages: str, packages_zh: str, cards: st
 
 
 _ROWS: Final = (
-    ("R4", Words("The model does not fit the device's memory", "模型放不进设备内存"), NO_ROOM,
-     Words("the estimate or an allocation is above free memory or budget", "估算或实际分配超过剩余内存或预算"), Words("needed, free, budget, other models on the device", "所需、剩余、预算、设备上的其他模型"),
-     Words("smaller model or package, other device, higher budget", "更小的模型或包、其他设备、提高预算"), Words("needed < free", "所需 < 剩余"), out_of_memory),
     ("R5", Words("The device does not exist here", "指定的设备不存在"), NO_DEVICE,
      Words("no such device, or this PyTorch cannot use it", "没有该设备，或 PyTorch 不支持"), Words("`vllm-srun devices`, the torch build", "`vllm-srun devices` 与 torch 构建"),
      Words("`device: auto` or an existing one, the right PyTorch", "`device: auto` 或存在的设备，正确的 PyTorch"), Words("the device line in the log", "日志中的设备行"), device_is_not_there),

@@ -25,10 +25,13 @@ UNDECLARED: Final = sight(
     "unknown deployment",
     "unknown signal",
     "unknown card",
-    "is called \"",
+    'is called "',
     "does not exist",
     "is not a declared",
-    "named \"",
+    "is not in providers",
+    "is not in routing",
+    "is not defined",
+    'named "',
     "named '",
     "not found in",
     "no such model",
@@ -37,17 +40,23 @@ UNDECLARED: Final = sight(
     "that is not there",
     "which is not there",
     "no deployment of provider",
-    pattern=r"(?P<kind>model card|model|deployment|signal|card|recipe|alias|decision|backend|LoRA|projection|entrypoint|[a-z_]+ signal)s?\b[^\"'`.\[\]]{0,40}?[\"'`](?P<name>[\w./:@\-]+)[\"'`]"
+    pattern=r"(?P<kind>model card|model|deployment|signal|card|recipe|alias|decision|backend|LoRA|projection|entrypoint|[a-z_]{1,40} signal)s?\b[^\"'`.\[\]]{0,40}?[\"'`](?P<name>[\w./:@\-]+)[\"'`]"
     r"(?:(?!references|refers |names |uses )[^\"'`]){0,40}?(?:not among|(?:is |are )?(?:not|never) (?:declared|defined|found|there|known|listed)|undeclared|unknown|does not exist|no such|is used, and is no deployment|is not an? (?:declared|known) )"
     r"|(?P<no>no (?:[a-z_]+ )?(?:model|deployment|signal|recipe|card)) is (?:called|named) [\"'`](?P<called>[\w./:@\-]+)[\"'`]"
+    r"|[\"'`](?P<bare>[\w./:@\-]+)[\"'`],? (?:which |that )?(?:is|are) not (?:declared|defined|among|listed|known|in )"
     r"|(?:unknown|undeclared|no such) (?P<kind2>model card|model|deployment|signal|card|recipe|alias|decision|entrypoint)s?(?: reference)?:? [\"'`]?(?P<unknown>[\w./:@\-]+)[\"'`]?",
 )
 _PLACE: Final = re.compile(r"\b((?:routing|global|providers|recipes|listeners|entrypoints)(?:\.[\w\-]+|\[\d+\])+)")
-_OF_A_CONFIGURATION: Final = re.compile(r"\b(?:routing|global|providers|recipes|listeners|entrypoints)[.\[]|CONFIG_VALIDATION_ERROR|[Cc]onfiguration|\b(?:decision|recipe|entrypoint|modelRefs|alias)\b")
+_OF_A_CONFIGURATION: Final = re.compile(
+    r"\b(?:routing|global|providers|recipes|listeners|entrypoints)[.\[]|CONFIG_VALIDATION_ERROR|[Cc]onfiguration|\b(?:decision|recipe|entrypoint|modelRefs|alias)\b"
+)
 _DECLARED: Final = re.compile(r"(?:declared|known|available|defined|existing)(?: [a-z]+)?(?: are|:| ?=) ?\[?(?P<list>[\w./:@\-'\"]+(?:, ?[\w./:@\-'\"]+)*)\]?")
 _MEANT: Final = re.compile(r"[Dd]id you mean [\"'`]?(?P<name>[\w./:@\-]+?)[\"'`]?\?")
-_LIMIT: Final = re.compile(r"max_tokens (?:is |of |= ?)?(?P<asked>\d+).*?(?:at most|limit(?: is| of)?|max(?:imum)?) (?P<most>\d+)|(?P<more>\d+) tokens.*?(?:at most|limit(?: is| of)?) (?P<least>\d+)")
-_TARGET: Final = re.compile(r"(?:bindings\.)?(?P<consumer>[\w.\-]+?) ?->\s?(?P<deployment>[\w./\-]+)|(?P<needing>[\w.\-]+) needs ")
+_LIMIT: Final = re.compile(
+    r"max_tokens (?:is |of |= ?)?(?P<asked>\d+).*?(?:at most|limit(?: is| of)?|max(?:imum)?) (?P<most>\d+)|(?P<more>\d+) tokens.*?(?:at most|limit(?: is| of)?) (?P<least>\d+)"
+    r"|limit (?:of |is )?(?P<small>\d+)\b.*?(?:smaller|less|below|under)\D*(?P<wanted>\d+)"
+)
+_TARGET: Final = re.compile(r"(?:bindings\.)?(?P<consumer>[\w.\-]{1,80}?) ?->\s?(?P<deployment>[\w./\-]+)|(?P<needing>[\w.\-]{1,80}) needs ")
 
 
 def model_does_not_fit(case: Case) -> Found | None:
@@ -57,7 +66,11 @@ def model_does_not_fit(case: Case) -> Found | None:
     what = behind(hit).strip(" :")
     target = _TARGET.search(what)
     fields = hit.line.fields
-    consumer = (target["consumer"] or target["needing"] or "" if target else "") or str(fields.get("consumer", "")) or (m[1] if (m := re.match(r"(?:bindings\.)?([\w.\-]+):", what)) else "")
+    consumer = (
+        (target["consumer"] or target["needing"] or "" if target else "")
+        or str(fields.get("consumer", ""))
+        or (m[1] if (m := re.match(r"(?:bindings\.)?([\w.\-]+):", what)) else "")
+    )
     name = (target["deployment"] or "" if target else "") or model_of(hit)
     place = deployment(case, name)
     limit = _LIMIT.search(what)
@@ -66,24 +79,34 @@ def model_does_not_fit(case: Case) -> Found | None:
     kind = next((word for word in ("label", "dimension", "head", "surface", "limit") if word in what.lower()), "limit" if limit else "contract")
     quotes = [hit.quote()]
     if limit and "label" not in what:
-        most = limit["most"] or limit["least"]
+        most, asked = limit["most"] or limit["least"] or limit["small"], limit["asked"] or limit["more"] or limit["wanted"]
         owner = name or place.name
         setting = f"global.model_catalog.deployments.{owner}.input.max_tokens: {most}" if owner else f"input.max_tokens: {most}"
         fixes = [
             Fix(Words(f"set the input limit to what the model reads ({most} tokens)", f"把输入上限改为模型可读的长度（{most} token）"), setting),
-            Fix(Words(f"or bind another model that reads {limit['asked'] or limit['more']} tokens", f"或绑定能读取 {limit['asked'] or limit['more']} token 的其他模型"), None),
+            Fix(Words(f"or bind another model that reads {asked} tokens", f"或绑定能读取 {asked} token 的其他模型"), None),
         ]
     else:
         fixes = [
             Fix(
                 Words(
-                    f"bind another model, one trained for {consumer or 'this feature'}, with its {kind}s" if kind != "contract" else f"bind another model, one trained for {consumer or 'this feature'}",
+                    f"bind another model, one trained for {consumer or 'this feature'}, with its {kind}s"
+                    if kind != "contract"
+                    else f"bind another model, one trained for {consumer or 'this feature'}",
                     f"为 {consumer or '该功能'} 绑定专门训练、{_KINDS_ZH.get(kind, '契约')}相符的模型",
                 ),
                 _specialist(consumer) if consumer in _SPECIALISTS else None,
             ),
             *(
-                [Fix(Words(f"or change the rule's labels to those of {name or 'the model'}: {_labels(what)}", f"或把规则的标签改成 {name or '该模型'}的标签：{_labels(what)}"), None)]
+                [
+                    Fix(
+                        Words(
+                            f"or change the rule's labels to those of {name or 'the model'}: {_labels(what)}",
+                            f"或把规则的标签改成 {name or '该模型'}的标签：{_labels(what)}",
+                        ),
+                        None,
+                    )
+                ]
                 if kind == "label" and _labels(what)
                 else []
             ),
@@ -95,7 +118,10 @@ def model_does_not_fit(case: Case) -> Found | None:
         ),
         evidence=quotes,
         fixes=fixes,
-        verify=Words("`vllm-sr config validate --config config.yaml` against the running models ends without errors, and the start goes to `router ready`", "针对运行中的模型执行 `vllm-sr config validate --config config.yaml` 无错误，启动到达 `router ready`"),
+        verify=Words(
+            "`vllm-sr config validate --config config.yaml` against the running models ends without errors, and the start goes to `router ready`",
+            "针对运行中的模型执行 `vllm-sr config validate --config config.yaml` 无错误，启动到达 `router ready`",
+        ),
         confidence=STATED,
         explains=("R11", "R13", "R30"),
     )
@@ -135,7 +161,7 @@ def name_is_not_declared(case: Case) -> Found | None:
     if hit is None:
         return None
     text = hit.line.text
-    name = hit["name"] or hit["called"] or hit["unknown"]
+    name = hit["name"] or hit["called"] or hit["unknown"] or hit["bare"]
     kind = hit["kind"] or hit["no"].removeprefix("no ") or hit["kind2"] or "name"
     where = _PLACE.search(text)
     listed = _DECLARED.search(text[hit.match.end("name") if hit["name"] else 0 :])
@@ -149,7 +175,10 @@ def name_is_not_declared(case: Case) -> Found | None:
     have = Words(f" Declared are: {shown}." if known else "", f"已声明的有：{shown}。" if known else "")
     like = Words(f" The nearest is {near}." if near else "", f"最接近的是 {near}。" if near else "")
     if near:
-        fix = Fix(Words(f"write {near} instead of {name}", f"把 {name} 改为 {near}"), f"{where[1]}: {near}" if where else f"sed -i 's/\\b{re.escape(name)}\\b/{near}/' config.yaml")
+        fix = Fix(
+            Words(f"write {near} instead of {name}", f"把 {name} 改为 {near}"),
+            f"{where[1]}: {near}" if where else f"sed -i 's/\\b{re.escape(name)}\\b/{near}/' config.yaml",
+        )
     else:
         fix = Fix(Words(f"correct the name, or declare {kind} {name}", f"更正名称，或声明 {kind} {name}"), f"{where[1]}" if where else None)
     return Found(

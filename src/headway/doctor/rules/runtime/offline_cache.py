@@ -25,8 +25,11 @@ MISSING: Final = sight(
     pattern=r"outgoing traffic has been disabled|LocalEntryNotFoundError|OfflineModeIsEnabled|is not in the cache and (?:nothing may be downloaded|offline)|offline mode is enabled",
 )
 NO_NETWORK: Final = sight(
-    "Name or service not known", "Temporary failure in name resolution", "Network is unreachable", "Failed to resolve 'huggingface.co'",
-    pattern=r"(?=.*(?:huggingface\.co|hf\.co|failed to load|retrying after))(?:.*)(?:Name or service not known|Temporary failure in name resolution|Network is unreachable|Failed to resolve)",
+    "Name or service not known",
+    "Temporary failure in name resolution",
+    "Network is unreachable",
+    "Failed to resolve 'huggingface.co'",
+    pattern=r"^(?=.*(?:huggingface\.co|hf\.co|failed to load|retrying after))(?:.*)(?:Name or service not known|Temporary failure in name resolution|Network is unreachable|Failed to resolve)",
 )
 RUNTIME: Final = sight("vllm_srun.", "runtime_log", "runtime_process_started", "model runtime")
 
@@ -44,7 +47,9 @@ def not_in_the_cache(case: Case) -> Found | None:
     offline = case.context.text("env.HF_HUB_OFFLINE")
     switched = offline.lower() in ("1", "true", "yes", "on")
     why = (
-        Words(f"HF_HUB_OFFLINE={offline} forbids downloads", f" HF_HUB_OFFLINE={offline} 禁止下载") if switched else Words("there is no way to the hub", "无法访问 Hub")
+        Words(f"HF_HUB_OFFLINE={offline} forbids downloads", f" HF_HUB_OFFLINE={offline} 禁止下载")
+        if switched
+        else Words("there is no way to the hub", "无法访问 Hub")
     )
     local = "/opt/models/" + (repo.rpartition("/")[2] or "model")
     return Found(
@@ -54,10 +59,22 @@ def not_in_the_cache(case: Case) -> Found | None:
         ),
         evidence=[found.quote, *([case.context.quote("env.HF_HUB_OFFLINE", f"HF_HUB_OFFLINE={offline}")] if switched else [])],
         fixes=[
-            Fix(Words("on a connected machine download into such a cache folder, then carry the folder over to the same place", "在联网机器上下载到同样的缓存目录，再把目录拷贝到相同位置"), command),
-            Fix(Words("or copy the package itself and let the artifact be its absolute path", "或直接复制模型包，并把 artifact 设为其绝对路径"), _artifact(place, local)),
+            Fix(
+                Words(
+                    "on a connected machine download into such a cache folder, then carry the folder over to the same place",
+                    "在联网机器上下载到同样的缓存目录，再把目录拷贝到相同位置",
+                ),
+                command,
+            ),
+            Fix(
+                Words("or copy the package itself and let the artifact be its absolute path", "或直接复制模型包，并把 artifact 设为其绝对路径"),
+                _artifact(place, local),
+            ),
         ],
-        verify=Words(f"`ls -d {folder}/models--{(repo or 'owner/name').replace('/', '--')}/snapshots/*` prints the commit{f' {revision[:12]}…' if revision else ''}, and the model loads with HF_HUB_OFFLINE=1", f"`ls -d {folder}/models--{(repo or 'owner/name').replace('/', '--')}/snapshots/*` 输出 commit{f' {revision[:12]}…' if revision else ''}，且在 HF_HUB_OFFLINE=1 下能加载"),
+        verify=Words(
+            f"`ls -d {folder}/models--{(repo or 'owner/name').replace('/', '--')}/snapshots/*` prints the commit{f' {revision[:12]}…' if revision else ''}, and the model loads with HF_HUB_OFFLINE=1",
+            f"`ls -d {folder}/models--{(repo or 'owner/name').replace('/', '--')}/snapshots/*` 输出 commit{f' {revision[:12]}…' if revision else ''}，且在 HF_HUB_OFFLINE=1 下能加载",
+        ),
         confidence=STATED if switched or found.match.re is MISSING.pattern else 0.8,
         explains=("R11", "R13", "R24", "L1", "L2", "N19"),
     )

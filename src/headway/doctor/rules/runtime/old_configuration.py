@@ -24,11 +24,16 @@ REMOVED: Final = sight(
     pattern=r"removed model execution fields|(?:unknown|removed|refused|not supported|was removed|no longer).*\b(?:candle|ort|openvino|precision|variant|use_mmbert_32k|use_nli|polarity_guard)\b"
     r"|\b(?:candle|ort|openvino|precision|variant|use_mmbert_32k|use_nli|polarity_guard)\b.*(?:unknown|removed|refused|not supported|was removed|no longer|config migrate)",
 )
-PROFILE: Final = sight("profile was removed", pattern=r"(?:(?P<path>[\w.\-\[\]]+\.profile): )?profile was removed")
+PROFILE: Final = sight("profile was removed", pattern=r"(?:\b(?P<path>[\w.\-\[\]]{1,160}\.profile): )?profile was removed")
 CLI_VERSION: Final = sight("vllm-sr ", pattern=r"^vllm-sr (?:version )?v?(?P<version>\d+\.\d+[\w.+\-]*)(?: \((?P<channel>\w+)\))?")
-IMAGE: Final = sight("router image", "starting router", "outer image", pattern=r"(?:[Rr]outer image[: ]+(?:(?P<tag>:\w[\w.\-]*)|\S*?:?)?v?(?P<version>\d+\.\d+[\w.+\-]*)?|starting router.*?version=(?P<own>\d[\w.+\-]*))")
+IMAGE: Final = sight(
+    "router image",
+    "starting router",
+    "outer image",
+    pattern=r"(?:[Rr]outer image[: ]+(?:(?P<tag>:\w[\w.\-]*)|\S*?:?)?v?(?P<version>\d+\.\d+[\w.+\-]*)?|starting router.*?version=(?P<own>\d[\w.+\-]*))",
+)
 GENERATED: Final = sight("generated field", "wrote runtime config", pattern=r"wrote runtime config|generated field")
-_FIELDS: Final = re.compile(r"\b(?:[\w\-]+(?:\[\d+\])?\.)+[\w\-]+|\b(?:candle|ort|openvino|use_mmbert_32k|use_nli|polarity_guard)\b")
+_FIELDS: Final = re.compile(r"\b(?:[\w\-]{1,60}(?:\[\d+\])?\.){1,12}[\w\-]{1,60}|\b(?:candle|ort|openvino|use_mmbert_32k|use_nli|polarity_guard)\b")
 _PROFILE_KEY: Final = re.compile(r"(?m)(?:^|[\s{,-])profile\s*:")
 
 
@@ -39,7 +44,11 @@ def fields_of_an_older_version(case: Case) -> Found | None:
         hit = profile
     if hit is None or (profile is not None and hit.line.number == profile.line.number and not _own_file_has_profile(case)):
         return None
-    named = [name for name in dict.fromkeys(_FIELDS.findall(hit.line.text[max(0, hit.match.start() - 200) :])) if (not name.startswith(("vllm-sr", "config.")) and "." in name) or name in ("candle", "ort", "openvino", "use_mmbert_32k", "use_nli", "polarity_guard")]
+    named = [
+        name
+        for name in dict.fromkeys(_FIELDS.findall(hit.line.text[max(0, hit.match.start() - 200) :]))
+        if (not name.startswith(("vllm-sr", "config.")) and "." in name) or name in ("candle", "ort", "openvino", "use_mmbert_32k", "use_nli", "polarity_guard")
+    ]
     named = [name for name in named if not any(other != name and other.endswith(f".{name}") for other in named)]
     shown = ", ".join(named[:6]) + (f" and {len(named) - 6} more" if len(named) > 6 else "")
     shown_zh = ", ".join(named[:6]) + (f" 等 {len(named)} 项" if len(named) > 6 else "")
@@ -52,7 +61,10 @@ def fields_of_an_older_version(case: Case) -> Found | None:
         ),
         evidence=[hit.quote()],
         fixes=[
-            Fix(Words("migrate the file and read the list of changes that it prints", "迁移该文件，并阅读它打印的变更清单"), f"vllm-sr config migrate --config {file}"),
+            Fix(
+                Words("migrate the file and read the list of changes that it prints", "迁移该文件，并阅读它打印的变更清单"),
+                f"vllm-sr config migrate --config {file}",
+            ),
         ],
         verify=Words("`vllm-sr config validate` on the migrated file ends without errors", "对迁移后的文件执行 `vllm-sr config validate` 无错误"),
         confidence=STATED,
@@ -82,7 +94,10 @@ def image_is_newer_than_the_cli(case: Case) -> Found | Abstention | None:
             ),
             [hit.quote()],
         )
-    versions = Words(f" The CLI is {cli_version}, the image {image_version}." if cli_version and image_version else "", f"CLI 为 {cli_version}，镜像为 {image_version}。" if cli_version and image_version else "")
+    versions = Words(
+        f" The CLI is {cli_version}, the image {image_version}." if cli_version and image_version else "",
+        f"CLI 为 {cli_version}，镜像为 {image_version}。" if cli_version and image_version else "",
+    )
     quotes: list[Quote] = [hit.quote(), *(each.quote() for each in (cli, image[1] if image else None, generated) if each is not None)]
     own = next(iter(files), "")
     if own:
@@ -95,10 +110,16 @@ def image_is_newer_than_the_cli(case: Case) -> Found | Abstention | None:
         ),
         evidence=quotes,
         fixes=[
-            Fix(Words("reinstall the CLI from the same channel as the image, so that both match", "从与镜像相同的渠道重新安装 CLI，使两者版本匹配"), "pip install --upgrade --pre vllm-sr" if "dev" in image_version or "rc" in image_version else "pip install --upgrade vllm-sr"),
+            Fix(
+                Words("reinstall the CLI from the same channel as the image, so that both match", "从与镜像相同的渠道重新安装 CLI，使两者版本匹配"),
+                "pip install --upgrade --pre vllm-sr" if "dev" in image_version or "rc" in image_version else "pip install --upgrade vllm-sr",
+            ),
             Fix(Words("or run the image that was built with this CLI", "或运行与该 CLI 一同构建的镜像"), f"vllm-sr serve --image {_image_name(image)}{wanted}"),
         ],
-        verify=Words("`vllm-sr --version` and the `version` of `starting router` are of one release, and the start goes past `configuration loaded`", "`vllm-sr --version` 与 `starting router` 中的 `version` 属同一版本，且启动越过 `configuration loaded`"),
+        verify=Words(
+            "`vllm-sr --version` and the `version` of `starting router` are of one release, and the start goes past `configuration loaded`",
+            "`vllm-sr --version` 与 `starting router` 中的 `version` 属同一版本，且启动越过 `configuration loaded`",
+        ),
         confidence=STATED if files else 0.85,
         explains=("R16",),
     )
@@ -120,7 +141,10 @@ RULES: Final = (
     Rule(
         id="R16",
         title=Words("The configuration is of an older version", "配置来自旧版本"),
-        symptoms=Words("messages name `removed model execution fields`, `precision`, `use_mmbert_32k`, `polarity_guard` and the like", "报错提到 `removed model execution fields`、`precision`、`use_mmbert_32k`、`polarity_guard` 等"),
+        symptoms=Words(
+            "messages name `removed model execution fields`, `precision`, `use_mmbert_32k`, `polarity_guard` and the like",
+            "报错提到 `removed model execution fields`、`precision`、`use_mmbert_32k`、`polarity_guard` 等",
+        ),
         why=Words("fields of an older version", "旧版本的字段"),
         needs=Words("the fields", "相关字段"),
         remedy=Words("`vllm-sr config migrate`", "`vllm-sr config migrate`"),

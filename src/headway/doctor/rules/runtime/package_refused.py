@@ -1,4 +1,4 @@
-"""The runtime refuses a package: damaged (R1), unpinned (R2, R22), not accessible (R3), unknown family (R9), licence (R10), no id (R21)."""
+"""The runtime refuses a package: damaged (R1), not accessible (R3), unknown family (R9), licence (R10)."""
 
 from __future__ import annotations
 
@@ -7,25 +7,19 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
-from headway.doctor.finding import STATED, Fix, Found, Quote
+from headway.doctor.finding import STATED, Fix, Found
 from headway.doctor.rules.runtime.deployments import Deployment, deployment
 from headway.doctor.rules.runtime.refusal import CONSEQUENCES, refusal
 from headway.doctor.rules.runtime.statement import Statement, called, stated
 from headway.doctor.words import Words
 
 HASH: Final = sight("a file hash does not match")
-UNPINNED: Final = sight("a revision is required")
 DENIED: Final = sight("access denied, gated or private")
 NO_FAMILY: Final = sight("no family recognizes the package")
 LICENCE: Final = sight("a licence must be accepted", "a license must be accepted")
-NO_ID: Final = sight("artifact must be a Hub repository ID or an absolute package path")
-NO_COMMIT: Final = sight("revision must be a 40-hex commit")
-WORKING_FOLDER: Final = sight("working directory", pattern=r"working directory:? (?P<folder>/\S*)")
-_FILE: Final = re.compile(r"(?P<file>[\w./\-]+\.(?:safetensors|json|bin|model|txt|gguf|onnx|pt|npz))")
+_FILE: Final = re.compile(r"(?P<file>[\w./\-]{1,160}\.(?:safetensors|json|bin|model|txt|gguf|onnx|pt|npz))")
 _DIGESTS: Final = re.compile(r"expected (?P<wanted>[0-9a-f]{4,64})\S?,? got (?P<found>[0-9a-f]{4,64})")
 _REPOSITORY: Final = re.compile(r"(?<![\w./\-])([A-Za-z0-9][\w.\-]*/[\w.\-]*\w)(?![\w/])")
-_COMMIT: Final = re.compile(r"\b[0-9a-f]{40}\b")
-_QUOTED: Final = re.compile(r"['\"`]([^'\"`]+)['\"`]")
 
 
 def repository(found: Statement, place: Deployment) -> str:
@@ -58,7 +52,10 @@ def file_is_damaged(case: Case) -> Found | None:
     repo = repository(found, place)
     file = m["file"] if (m := _FILE.search(found.rest)) else ""
     digests = _DIGESTS.search(found.rest)
-    compared = Words(f" (recorded {digests['wanted']}…, found {digests['found']}…)" if digests else "", f"（记录为 {digests['wanted']}…，实际为 {digests['found']}…）" if digests else "")
+    compared = Words(
+        f" (recorded {digests['wanted']}…, found {digests['found']}…)" if digests else "",
+        f"（记录为 {digests['wanted']}…，实际为 {digests['found']}…）" if digests else "",
+    )
     folder = cache_folder(case, place)
     name = f"models--{repo.replace('/', '--')}" if repo else ""
     what = Words(file or "A file", file or "某个文件")
@@ -67,7 +64,13 @@ def file_is_damaged(case: Case) -> Found | None:
     again = (
         Fix(Words("copy the package anew from its source, in place of the damaged one", "从源头重新复制该包，替换损坏的副本"), None)
         if local
-        else Fix(Words(f"delete this model from the cache, then start again: it is downloaded anew{f' ({repo})' if repo else ''}", f"从缓存中删除该模型后重新启动，会重新下载{f'（{repo}）' if repo else ''}"), f"rm -rf {target}" if name else f"ls -d {folder}/models--*")
+        else Fix(
+            Words(
+                f"delete this model from the cache, then start again: it is downloaded anew{f' ({repo})' if repo else ''}",
+                f"从缓存中删除该模型后重新启动，会重新下载{f'（{repo}）' if repo else ''}",
+            ),
+            f"rm -rf {target}" if name else f"ls -d {folder}/models--*",
+        )
     )
     return Found(
         cause=Words(
@@ -76,7 +79,10 @@ def file_is_damaged(case: Case) -> Found | None:
             f"{found.model or repo or '该模型'} 的 {what.zh} 与记录的摘要不符{compared.zh}：下载损坏，或仓库已改变。这是最终失败：再试读到的仍是同一文件，校验也不应关闭。",
         ),
         evidence=[found.quote],
-        fixes=[again, Fix(Words("a full disk cuts files short: look at the free space of that folder", "磁盘写满会截断文件：查看该目录的剩余空间"), f"df {folder}")],
+        fixes=[
+            again,
+            Fix(Words("a full disk cuts files short: look at the free space of that folder", "磁盘写满会截断文件：查看该目录的剩余空间"), f"df {folder}"),
+        ],
         verify=Words(
             f"`sha256sum {target}/snapshots/*/{file or 'model.safetensors'}` prints {digests['wanted'] + '…' if digests else 'the recorded digest'}, and `/v1/models` shows the model as ready",
             f"`sha256sum {target}/snapshots/*/{file or 'model.safetensors'}` 输出 {digests['wanted'] + '…' if digests else '记录的摘要'}，且 `/v1/models` 显示该模型 ready",
@@ -84,80 +90,6 @@ def file_is_damaged(case: Case) -> Found | None:
         confidence=STATED,
         explains=CONSEQUENCES,
     )
-
-
-def revision_is_missing(case: Case) -> Found | None:
-    found = stated(case, UNPINNED)
-    if found is None:
-        return None
-    place = deployment(case, found.model)
-    repo = repository(found, place)
-    name = called(repo or found.model, "the repository", "该仓库")
-    commit, quotes = _known_commit(case)
-    value = commit or f"$(git ls-remote https://huggingface.co/{repo} HEAD | cut -f1)"
-    return Found(
-        cause=Words(
-            f"{name.en} is not one of the built-in models, whose commits are known, so the runtime wants its commit in 40 hex digits. Branches and tags move and are not taken;"
-            " the token and the licence have nothing to do with it.",
-            f"{name.zh} 不是内置模型（内置模型的 commit 已知），因此运行时要求给出 40 位十六进制 commit。分支与标签会移动，不被接受；这与令牌、许可证无关。",
-        ),
-        evidence=[found.quote, *quotes],
-        fixes=[
-            Fix(Words("name the 40-digit commit that you have checked, of the runtime", "为运行时指定已核对的 40 位 commit"), f"vllm-srun serve {repo}@{value}" if repo else None),
-            Fix(
-                Words("of the router's deployment: its field `revision` (40 hex digits)", "路由器的 deployment：填写 `revision` 字段（40 位十六进制）"),
-                f"global.model_catalog.deployments.{place.name or found.model or 'primary'}.revision: {commit}" if commit else None,
-            ),
-            Fix(Words("the repository's page lists its commits", "仓库页面列出其 commit"), f"git ls-remote https://huggingface.co/{repo}" if repo else None),
-        ],
-        verify=Words("`a revision is required` is gone from the log, and `/v1/models` shows the revision that was given", "日志不再出现 `a revision is required`，且 `/v1/models` 显示所给 revision"),
-        confidence=STATED,
-        explains=CONSEQUENCES,
-    )
-
-
-def _known_commit(case: Case) -> tuple[str, list[Quote]]:
-    for path in ("model.revision", "model.commit", "model.sha"):
-        if commit := _COMMIT.fullmatch(case.context.text(path)):
-            return commit[0], [case.context.quote(path)]
-    for index, probe in enumerate(case.context.items("host.probes")):
-        if commit := _COMMIT.search(str(probe)):
-            return commit[0], [case.context.quote(f"host.probes.{index}")]
-    return "", []
-
-
-def branch_for_a_revision(case: Case) -> Found | None:
-    found = stated(case, NO_COMMIT)
-    if found is None:
-        return None
-    place = deployment(case, found.model or _deployment_in(found))
-    quoted = _QUOTED.search(found.rest)
-    value = quoted[1] if quoted else place.revision
-    repo = repository(found, place)
-    is_short = bool(re.fullmatch(r"[0-9a-f]{4,39}", value))
-    kind = Words("a short hash", "短哈希") if is_short else Words("a branch or tag", "分支或标签")
-    shown = f"'{value}'" if value else "the given value"
-    commit, quotes = _known_commit(case)
-    source = f"https://huggingface.co/{repo}" if repo else ""
-    command = f"git ls-remote {source} {'' if is_short else value} | {f'grep ^{value}' if is_short else 'cut -f1'}".replace("  ", " ") if source else None
-    if commit:
-        command = f"revision: {commit}"
-    return Found(
-        cause=Words(
-            f"The revision{f' of {place.name}' if place.name else ''} is {shown}, {kind.en} ({len(value)} characters); a commit of 40 hex digits is wanted, which cannot move.",
-            f"{f'{place.name} 的 ' if place.name else ''}revision 为 {shown}，是{kind.zh}（{len(value)} 个字符）；需要不会移动的 40 位十六进制 commit。",
-        ),
-        evidence=[found.quote, *quotes],
-        fixes=[Fix(Words(f"the full commit (40 hex digits) that {shown} stands for", f"改为 {shown} 所指的完整 commit（40 位十六进制）"), command)],
-        verify=Words("`vllm-sr config validate --config config.yaml` ends without errors", "`vllm-sr config validate --config config.yaml` 无错误"),
-        confidence=STATED,
-        explains=(*CONSEQUENCES, "R2"),
-    )
-
-
-def _deployment_in(found: Statement) -> str:
-    named = re.search(r"deployments[.\[]['\"]?([\w\-]+)", found.quote.text)
-    return named[1] if named else ""
 
 
 def access_denied(case: Case) -> Found | None:
@@ -173,7 +105,9 @@ def access_denied(case: Case) -> Found | None:
         if has_token
         else Words("No token is known to the runtime, or its account has no access", "运行时没有令牌，或其账号没有权限")
     )
-    where = Words(" (in the environment of the router, which starts the runtime)" if place.managed else "", "（设在启动运行时的路由器环境中）" if place.managed else "")
+    where = Words(
+        " (in the environment of the router, which starts the runtime)" if place.managed else "", "（设在启动运行时的路由器环境中）" if place.managed else ""
+    )
     return Found(
         cause=Words(
             f"The hub refuses {name.en}: it is gated or private (a misspelt name looks the same). {token.en}. The files in the cache are not at fault.",
@@ -181,8 +115,17 @@ def access_denied(case: Case) -> Found | None:
         ),
         evidence=[found.quote, *([case.context.quote(f"env.{has_token}", f"{has_token} is set")] if has_token else [])],
         fixes=[
-            Fix(Words("accept the terms of the repository with the account that is to load it", "用将要加载它的账号在仓库页面接受条款"), f"https://huggingface.co/{repo}" if repo else None),
-            Fix(Words(f"then log that account in where the runtime runs, or give its token as HF_TOKEN{where.en}", f"然后在运行时所在处登录该账号，或以 HF_TOKEN 提供其令牌{where.zh}"), "hf auth login"),
+            Fix(
+                Words("accept the terms of the repository with the account that is to load it", "用将要加载它的账号在仓库页面接受条款"),
+                f"https://huggingface.co/{repo}" if repo else None,
+            ),
+            Fix(
+                Words(
+                    f"then log that account in where the runtime runs, or give its token as HF_TOKEN{where.en}",
+                    f"然后在运行时所在处登录该账号，或以 HF_TOKEN 提供其令牌{where.zh}",
+                ),
+                "hf auth login",
+            ),
         ],
         verify=Words(
             f"`hf auth whoami` names the account, and `hf download {repo or '$REPO'} config.json` succeeds",
@@ -201,7 +144,15 @@ def family_is_unknown(case: Case) -> Found | None:
     kind = _named(found.rest, "model_type") or case.context.text("model.config.model_type")
     head = _named(found.rest, "head")
     architectures = case.context.items("model.config.architectures")
-    facts = [part for part in (f"model_type {kind}" if kind else "", f"architectures {', '.join(map(str, architectures))}" if architectures else "", f"head {head}" if head else "") if part]
+    facts = [
+        part
+        for part in (
+            f"model_type {kind}" if kind else "",
+            f"architectures {', '.join(map(str, architectures))}" if architectures else "",
+            f"head {head}" if head else "",
+        )
+        if part
+    ]
     shown, shown_zh = (f" ({', '.join(facts)})", f"（{'，'.join(facts)}）") if facts else ("", "")
     name = called(found.model or place.artifact, "The package", "该模型包")
     return Found(
@@ -211,10 +162,22 @@ def family_is_unknown(case: Case) -> Found | None:
         ),
         evidence=[found.quote],
         fixes=[
-            Fix(Words("take another model of a supported architecture for this task; this lists them", "为该任务换一个受支持架构的模型；可用列表"), "vllm-srun models"),
-            Fix(Words(f"or install a family plugin that serves {kind or 'it'}; this lists what is installed", f"或安装支持 {kind or '该架构'} 的家族插件；查看已安装的插件"), "vllm-srun plugins"),
+            Fix(
+                Words("take another model of a supported architecture for this task; this lists them", "为该任务换一个受支持架构的模型；可用列表"),
+                "vllm-srun models",
+            ),
+            Fix(
+                Words(
+                    f"or install a family plugin that serves {kind or 'it'}; this lists what is installed",
+                    f"或安装支持 {kind or '该架构'} 的家族插件；查看已安装的插件",
+                ),
+                "vllm-srun plugins",
+            ),
         ],
-        verify=Words("`vllm-srun models` lists the model or its family, and the next start passes `verifying the package`", "`vllm-srun models` 列出该模型或其家族，且下次启动越过 `verifying the package`"),
+        verify=Words(
+            "`vllm-srun models` lists the model or its family, and the next start passes `verifying the package`",
+            "`vllm-srun models` 列出该模型或其家族，且下次启动越过 `verifying the package`",
+        ),
         confidence=STATED,
         explains=(*CONSEQUENCES, "L4", "L5"),
     )
@@ -230,7 +193,11 @@ def licence_is_not_accepted(case: Case) -> Found | None:
     if found is None:
         return None
     place = deployment(case, found.model)
-    given = re.search(r"--accept-licen[cs]e[ =]`?([\w.\-+]+)", found.rest) or re.search(r"(?:under|:) ?([A-Za-z][\w.\-+]*\d?[\w\-+]*)", found.rest) or re.match(r"\W*([\w.\-+]+)", found.rest)
+    given = (
+        re.search(r"--accept-licen[cs]e[ =]`?([\w.\-+]+)", found.rest)
+        or re.search(r"(?:under|:) ?([A-Za-z][\w.\-+]*\d?[\w\-+]*)", found.rest)
+        or re.match(r"\W*([\w.\-+]+)", found.rest)
+    )
     licence = given[1].rstrip(".") if given else ""
     name = called(found.model or place.artifact, "the model", "该模型")
     command = f"--accept-licence {licence}"
@@ -246,55 +213,19 @@ def licence_is_not_accepted(case: Case) -> Found | None:
             Fix(Words(f"read the terms of {licence}; only if they permit this use, accept it", f"阅读 {licence} 的条款；确认允许当前用途后再接受"), command),
             Fix(Words("if they do not: take a model whose licence permits the use", "若不允许：改用许可证允许该用途的模型"), "vllm-srun models"),
         ],
-        verify=Words(f"with `--accept-licence {licence}` the log goes on to `verifying the package` and `ready on`", f"加上 `--accept-licence {licence}` 后，日志继续到 `verifying the package` 与 `ready on`"),
+        verify=Words(
+            f"with `--accept-licence {licence}` the log goes on to `verifying the package` and `ready on`",
+            f"加上 `--accept-licence {licence}` 后，日志继续到 `verifying the package` 与 `ready on`",
+        ),
         confidence=STATED,
         explains=CONSEQUENCES,
     )
-
-
-def artifact_is_relative(case: Case) -> Found | None:
-    found = stated(case, NO_ID)
-    if found is None:
-        return None
-    name = _deployment_in(found) or found.model
-    place = deployment(case, name)
-    quoted = _QUOTED.search(found.rest)
-    value = quoted[1] if quoted else (m[1] if (m := re.match(r"\W*(\S+)", found.rest)) else place.artifact)
-    url = re.match(r"https?://[^/]+/([\w.\-]+/[\w.\-]+)", value)
-    folder = case.log.first(WORKING_FOLDER)
-    if url:
-        kind, target = Words("a URL", " URL"), url[1]
-        fix = Fix(Words("the id of the repository, owner/name", "填写仓库标识 owner/name"), _setting(name, target))
-        other = Fix(Words("or the absolute path of a copy", "或本地副本的绝对路径"), None)
-    else:
-        kind = Words("a relative path", "相对路径")
-        target = f"{folder['folder'].rstrip('/')}/{value.removeprefix('./')}" if folder else f"$(realpath {value})"
-        fix = Fix(Words(f"the absolute path of {value}", f"填写 {value} 的绝对路径"), _setting(name, target))
-        other = Fix(Words("or the Hub id of the model, owner/name", "或填写 Hub 上的模型标识 owner/name"), None)
-    return Found(
-        cause=Words(
-            f"The artifact{f' of {name}' if name else ''} is '{value}', {kind.en}: a Hub id (owner/name) or an absolute path is wanted, since the router and the runtime it starts may have different working folders.",
-            f"{f'{name} 的 ' if name else ''}artifact 为 '{value}'，是{kind.zh}：需要 Hub 标识（owner/name）或绝对路径，因为路由器与其启动的运行时工作目录可能不同。",
-        ),
-        evidence=[found.quote, *([folder.quote()] if folder and not url else [])],
-        fixes=[fix, other],
-        verify=Words("`vllm-sr config validate --config config.yaml` ends without errors", "`vllm-sr config validate --config config.yaml` 无错误"),
-        confidence=STATED,
-        explains=(*CONSEQUENCES, "L1"),
-    )
-
-
-def _setting(name: str, value: str) -> str:
-    return f"global.model_catalog.deployments.{name}.artifact: {value}" if name else f"artifact: {value}"
 
 
 _ROWS: Final = (
     ("R1", Words("A file of the package is damaged", "模型包中有文件损坏"), HASH,
      Words("damaged download or changed repository; final", "下载损坏或仓库已改变；最终失败"), Words("the file named, its size, free disk", "所指文件、大小与剩余磁盘"),
      Words("delete that model from the cache and start again", "从缓存删除该模型后重启"), Words("the digest equals the pinned one", "摘要与固定值一致"), file_is_damaged),
-    ("R2", Words("The revision of the model is missing", "缺少模型的 revision"), UNPINNED,
-     Words("the repository is not built in", "该仓库不是内置模型"), Words("the commits of the repository", "仓库的 commit"),
-     Words("the 40-digit commit", "指定 40 位 commit"), Words("the reason is gone", "该原因消失"), revision_is_missing),
     ("R3", Words("No access to the model's repository", "无权访问模型仓库"), DENIED,
      Words("account or token without access", "账号或令牌没有权限"), Words("whether a token is set, and whose", "是否设置了令牌、属于谁"),
      Words("accept the terms; `hf auth login` or HF_TOKEN", "接受条款；`hf auth login` 或 HF_TOKEN"), Words("config.json downloads", "能够下载 config.json"), access_denied),
@@ -304,12 +235,6 @@ _ROWS: Final = (
     ("R10", Words("A licence must be accepted", "需要接受许可证"), LICENCE,
      Words("the licence restricts use", "许可证限制用途"), Words("the licence's id", "许可证标识"),
      Words("read it; if the use is allowed, --accept-licence", "阅读条款；若允许则加 --accept-licence"), Words("it loads", "能够加载"), licence_is_not_accepted),
-    ("R21", Words("The artifact is no Hub id and no absolute path", "artifact 既非 Hub 标识也非绝对路径"), NO_ID,
-     Words("relative path or URL", "相对路径或 URL"), Words("the value", "所填的值"),
-     Words("owner/name or the absolute path", "owner/name 或绝对路径"), Words("`vllm-sr config validate`", "`vllm-sr config validate`"), artifact_is_relative, WORKING_FOLDER),
-    ("R22", Words("The revision is no full commit", "revision 不是完整 commit"), NO_COMMIT,
-     Words("branch, tag or short hash", "分支、标签或短哈希"), Words("the value", "所填的值"),
-     Words("the full commit", "完整 commit"), Words("`vllm-sr config validate`", "`vllm-sr config validate`"), branch_for_a_revision),
 )  # fmt: skip
 
 RULES: Final = tuple(refusal(*row) for row in _ROWS)

@@ -21,7 +21,11 @@ from headway.doctor.words import Words
 
 PROBE: Final = sight("runtime probe failed", pattern=r"^runtime probe failed", series=True)
 UNREACHED: Final = sight("model runtime at ", pattern=r"model runtime at (?P<address>\S+) cannot be reached: (?P<why>.*)")
-LISTENS: Final = sight("LISTEN", "listening on http", pattern=r"LISTEN\s+\d+\s+\d+\s+(?P<address>\[?[\d.:*a-f]+\]?):(?P<port>\d+)\s|listening on https?://(?P<host>[\w.\[\]:]+?):(?P<own>\d+)")
+LISTENS: Final = sight(
+    "LISTEN",
+    "listening on http",
+    pattern=r"LISTEN\s+\d+\s+\d+\s+(?P<address>\[?[\d.:*a-f]+\]?):(?P<port>\d+)\s|listening on https?://(?P<host>[\w.\[\]:]+?):(?P<own>\d+)",
+)
 NO_UPSTREAM: Final = sight(
     "no usable upstream",
     "no healthy upstream",
@@ -35,11 +39,15 @@ NO_UPSTREAM: Final = sight(
     pattern=r"no (?:usable |healthy |available )?(?:upstream|backend|endpoint)s?\b|has no backend that takes requests|upstream list is empty|no endpoints available",
 )
 BACKEND: Final = sight(
-    "backend", "upstream", pattern=r"(?:backend|upstream)\b.*?(?:cannot be reached|not well|unhealthy|healthy=False|healthy=false|connection refused|Connection refused|connect failed|answered with status 5\d\d|no such host|timed? ?out|ejected)"
+    "backend",
+    "upstream",
+    pattern=r"(?:backend|upstream)\b.*?(?:cannot be reached|not well|unhealthy|healthy=False|healthy=false|connection refused|Connection refused|connect failed|answered with status 5\d\d|no such host|timed? ?out|ejected)",
 )
 SICK: Final = sight("further failures are only counted", pattern=r"backend (?P<name>\S+) .*; further failures are only counted")
 WELL: Final = sight("answers again", pattern=r"backend (?P<name>\S+) answers again")
-_REFUSED: Final = re.compile(r"refused|no such host|[Nn]ame or service|no route|[Uu]nreachable|timed? ?out|i/o timeout|deadline|reset by peer|cannot connect|connect:", re.IGNORECASE)
+_REFUSED: Final = re.compile(
+    r"refused|no such host|[Nn]ame or service|no route|[Uu]nreachable|timed? ?out|i/o timeout|deadline|reset by peer|cannot connect|connect:", re.IGNORECASE
+)
 _NAME: Final = re.compile(r"no such host|[Nn]ame or service|resolution")
 _TIMEOUT: Final = re.compile(r"timed? ?out|i/o timeout|deadline", re.IGNORECASE)
 
@@ -67,16 +75,22 @@ def attached_runtime_is_not_reached(case: Case) -> Found | None:
     quotes = [hit.quote(), *([listening[1]] if listening else [])]
     who = name or "the attached runtime"
     listens = listening[0] if listening else ""
-    if _is_loopback(host) and in_container and not _is_loopback(listens or host + "x"):
-        return _container(case, who, name, endpoint, host, port, error, quotes)
-    if _is_loopback(host) and in_container:
+    if _is_loopback(host) and (in_container or listens):
         return _container(case, who, name, endpoint, host, port, error, quotes)
     if _NAME.search(error):
         return _found(
             case,
-            Words(f"The name {host} in the endpoint of {who} ({endpoint}) does not resolve where the router runs: `{error[:120]}`.", f"{who} 的 endpoint（{endpoint}）中的名称 {host} 在路由器所在处无法解析：`{error[:120]}`。"),
+            Words(
+                f"The name {host} in the endpoint of {who} ({endpoint}) does not resolve where the router runs: `{error[:120]}`.",
+                f"{who} 的 endpoint（{endpoint}）中的名称 {host} 在路由器所在处无法解析：`{error[:120]}`。",
+            ),
             quotes,
-            [Fix(Words("use a name of this network (Service, container name) or the address of the host", "使用该网络内的名称（Service、容器名）或主机地址"), f"getent hosts {host}")],
+            [
+                Fix(
+                    Words("use a name of this network (Service, container name) or the address of the host", "使用该网络内的名称（Service、容器名）或主机地址"),
+                    f"getent hosts {host}",
+                )
+            ],
             endpoint,
             0.85,
         )
@@ -107,18 +121,24 @@ def attached_runtime_is_not_reached(case: Case) -> Found | None:
     model = f" {place.artifact}" if place.artifact else ""
     fixes = [
         Fix(
-            Words(f"on {host}: let the runtime listen on all interfaces, and admit only the router to port {port}", f"在 {host} 上：让运行时监听所有网卡，并限制只有路由器可访问端口 {port}"),
+            Words(
+                f"on {host}: let the runtime listen on all interfaces, and admit only the router to port {port}",
+                f"在 {host} 上：让运行时监听所有网卡，并限制只有路由器可访问端口 {port}",
+            ),
             f"vllm-srun serve{model} --host 0.0.0.0 --port {port}",
         ),
-        Fix(Words("or only on the address that the router asks", "或只监听路由器访问的地址"), f"--host {host}") if re.fullmatch(r"[\d.]+", host) and not _is_loopback(host) else Fix(Words("see where it listens", "查看其监听地址"), f"ss -ltnp | grep {port}"),
+        Fix(Words("or only on the address that the router asks", "或只监听路由器访问的地址"), f"--host {host}")
+        if re.fullmatch(r"[\d.]+", host) and not _is_loopback(host)
+        else Fix(Words("see where it listens", "查看其监听地址"), f"ss -ltnp | grep {port}"),
         Fix(Words("on the same host: a Unix socket needs no port", "在同一主机上：Unix socket 不需要端口"), "--uds /run/vllm-srun/srun.sock"),
     ]
     return _found(case, cause, quotes, fixes, endpoint, confidence)
 
 
 def _container(case: Case, who: str, name: str, endpoint: str, host: str, port: int, error: str, quotes: list[Quote]) -> Found:
-    quotes = [*quotes, case.context.quote("host.in_container", "in_container: true")]
-    owner = name or "NAME".lower()
+    known = case.context.get("host.in_container") is True
+    quotes = [*quotes, case.context.quote("host.in_container", "in_container: true")] if known else quotes
+    owner = name or "embed"
     return _found(
         case,
         Words(
@@ -128,14 +148,24 @@ def _container(case: Case, who: str, name: str, endpoint: str, host: str, port: 
         quotes,
         [
             Fix(
-                Words("name the host (or the network name or Service of the runtime) in the endpoint", "在 endpoint 中填写主机地址（或运行时的网络名、Service）"),
+                Words(
+                    "name the host (or the network name or Service of the runtime) in the endpoint", "在 endpoint 中填写主机地址（或运行时的网络名、Service）"
+                ),
                 f"global.model_catalog.deployments.{owner}.endpoint: http://host.docker.internal:{port}",
             ),
-            Fix(Words("and let the runtime listen beyond its loopback, open to the container network only", "并让运行时监听 loopback 之外的地址，只对容器网络开放"), f"vllm-srun serve --host 0.0.0.0 --port {port}"),
-            Fix(Words("on Linux the name has to be given to the container", "在 Linux 上需把该名称加入容器"), "docker run --add-host=host.docker.internal:host-gateway"),
+            Fix(
+                Words(
+                    "and let the runtime listen beyond its loopback, open to the container network only", "并让运行时监听 loopback 之外的地址，只对容器网络开放"
+                ),
+                f"vllm-srun serve --host 0.0.0.0 --port {port}",
+            ),
+            Fix(
+                Words("on Linux the name has to be given to the container", "在 Linux 上需把该名称加入容器"),
+                "docker run --add-host=host.docker.internal:host-gateway",
+            ),
         ],
         f"http://host.docker.internal:{port}",
-        0.9,
+        0.9 if known else 0.8,
     )
 
 
@@ -144,7 +174,10 @@ def _found(case: Case, cause: Words, quotes: list[Quote], fixes: list[Fix], endp
         cause=cause,
         evidence=[*quotes, *probes_about(case.context, endpoint, urlsplit(endpoint).netloc)],
         fixes=fixes,
-        verify=Words(f"`curl -s {endpoint}/health` run where the router runs (in its container) answers", f"在路由器所在处（其容器内）执行 `curl -s {endpoint}/health` 有应答"),
+        verify=Words(
+            f"`curl -s {endpoint}/health` run where the router runs (in its container) answers",
+            f"在路由器所在处（其容器内）执行 `curl -s {endpoint}/health` 有应答",
+        ),
         confidence=confidence,
         explains=("R13", "R30", "R12", "N1", "N19", "N20"),
     )
@@ -182,7 +215,10 @@ def no_backend_can_be_used(case: Case) -> Found | None:
     endpoints = list(dict.fromkeys(_endpoints(case, model, hit)))
     sick = next((each for each in case.log.hits(BACKEND) if each.line.number != hit.line.number), None)
     listed = ", ".join(endpoints[:4])
-    known = Words(f" It has {len(endpoints)}: {listed}." if endpoints else " No endpoint of it is known here.", f"它有 {len(endpoints)} 个后端：{listed}。" if endpoints else "此处看不到它的任何 endpoint。")
+    known = Words(
+        f" It has {len(endpoints)}: {listed}." if endpoints else " No endpoint of it is known here.",
+        f"它有 {len(endpoints)} 个后端：{listed}。" if endpoints else "此处看不到它的任何 endpoint。",
+    )
     told = Words("", "")
     if sick is not None:
         text = said(sick, 140)
@@ -193,8 +229,21 @@ def no_backend_can_be_used(case: Case) -> Found | None:
     fixes = []
     if local:
         port = urlsplit(base).port or 8000
-        fixes.append(Fix(Words("inside the router's container localhost is the container: name the host", "在路由器容器内 localhost 指容器自身：改为主机地址"), f"endpoint: host.docker.internal:{port}"))
-    fixes.append(Fix(Words(f"start the backend{f' at {first}' if first else ''}, or correct its endpoint in providers.models[].backend_refs", f"启动后端{f'（{first}）' if first else ''}，或更正 providers.models[].backend_refs 中的 endpoint"), f"curl -s {base.rstrip('/').removesuffix('/v1')}/v1/models" if first else "vllm-sr config router"))
+        fixes.append(
+            Fix(
+                Words("inside the router's container localhost is the container: name the host", "在路由器容器内 localhost 指容器自身：改为主机地址"),
+                f"endpoint: host.docker.internal:{port}",
+            )
+        )
+    fixes.append(
+        Fix(
+            Words(
+                f"start the backend{f' at {first}' if first else ''}, or correct its endpoint in providers.models[].backend_refs",
+                f"启动后端{f'（{first}）' if first else ''}，或更正 providers.models[].backend_refs 中的 endpoint",
+            ),
+            f"curl -s {base.rstrip('/').removesuffix('/v1')}/v1/models" if first else "vllm-sr config router",
+        )
+    )
     fixes.append(Fix(Words("see which backends the router takes for well", "查看路由器认为可用的后端"), "curl -s localhost:9190/metrics | grep vsr_upstream"))
     return Found(
         cause=Words(
@@ -204,8 +253,12 @@ def no_backend_can_be_used(case: Case) -> Found | None:
         evidence=[hit.quote(), *([sick.quote()] if sick else []), *probes_about(case.context, *endpoints[:2])],
         fixes=fixes,
         verify=Words(
-            f"`curl -s {base.rstrip('/').removesuffix('/v1')}/v1/models` from the router's place lists the model, and its upstream list is not empty" if first else "the upstream list of the model is not empty, and a request to it answers 200",
-            f"在路由器所在处执行 `curl -s {base.rstrip('/').removesuffix('/v1')}/v1/models` 能列出该模型，且其 upstream 列表非空" if first else "该模型的 upstream 列表非空，且请求返回 200",
+            f"`curl -s {base.rstrip('/').removesuffix('/v1')}/v1/models` from the router's place lists the model, and its upstream list is not empty"
+            if first
+            else "the upstream list of the model is not empty, and a request to it answers 200",
+            f"在路由器所在处执行 `curl -s {base.rstrip('/').removesuffix('/v1')}/v1/models` 能列出该模型，且其 upstream 列表非空"
+            if first
+            else "该模型的 upstream 列表非空，且请求返回 200",
         ),
         confidence=0.9 if case.log.sees(NO_UPSTREAM) else 0.7,
         explains=("N1",),
@@ -251,7 +304,10 @@ RULES: Final = (
         symptoms=Words("refused or failing probes of an `endpoint`", "对 `endpoint` 的探测被拒绝或失败"),
         why=Words("it listens on 127.0.0.1, or the caller's localhost is its own container", "它只监听 127.0.0.1，或调用方的 localhost 是其自身容器"),
         needs=Words("the listener's address, the endpoint, where the caller runs", "监听地址、endpoint、调用方位置"),
-        remedy=Words("--host 0.0.0.0 or a Unix socket; from a container a host address, network name or Service", "--host 0.0.0.0 或 Unix socket；在容器内使用主机地址、网络名或 Service"),
+        remedy=Words(
+            "--host 0.0.0.0 or a Unix socket; from a container a host address, network name or Service",
+            "--host 0.0.0.0 或 Unix socket；在容器内使用主机地址、网络名或 Service",
+        ),
         check=Words("curl of /health from the router's place", "在路由器所在处 curl /health"),
         judge=attached_runtime_is_not_reached,
         sees=(PROBE, UNREACHED, LISTENS, READY, *DEPLOYMENTS),

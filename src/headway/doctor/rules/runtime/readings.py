@@ -12,9 +12,11 @@ from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import Quote
 
 PRINTED: Final = sight(
-    "vsr_model_runtime_", "vllm_srun_", pattern=r"^(?P<name>(?:vsr_model_runtime|vllm_srun)_\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>[\d.]+(?:[eE][+-]?\d+)?)\s*$"
+    "vsr_model_runtime_",
+    "vllm_srun_",
+    pattern=r"^(?P<name>(?:vsr_model_runtime|vllm_srun)_\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>[\d.]+(?:[eE][+-]?\d+)?)\s*$",
 )
-_LABEL: Final = re.compile(r"(\w+)=\"?([^\",}]*)\"?")
+_LABEL: Final = re.compile(r"\b(\w{1,60})=\"?([^\",}]*)\"?")
 _NAME: Final = re.compile(r"^(?P<name>\w+)(?:\{(?P<labels>.*)\})?$")
 
 

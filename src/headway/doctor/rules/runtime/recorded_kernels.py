@@ -15,7 +15,9 @@ from headway.doctor.rules.runtime.deployments import deployment
 from headway.doctor.rules.runtime.statement import READY, called
 from headway.doctor.words import Words
 
-WITHOUT: Final = sight("runs without its recorded kernel choices", pattern=r"(?:model )?(?P<model>[\w./@\-]+) runs without its recorded kernel choices: (?P<why>.*)")
+WITHOUT: Final = sight(
+    "runs without its recorded kernel choices", pattern=r"(?:model )?(?P<model>[\w./@\-]{1,120}) runs without its recorded kernel choices: (?P<why>.*)"
+)
 NOT_APPLIED: Final = sight("kernel choices not applied", pattern=r"kernel choices not applied: ?(?P<why>[^\"}]*)")
 UNVERIFIED: Final = sight("unverified", pattern=r"golden: unverified|status[\"']?: ?[\"']unverified")
 _RECORDED: Final = re.compile(r"recorded with FLA (?P<wanted>\d[\w.]*\w)(?:, not (?P<found>\d[\w.]*\w))?")
@@ -52,7 +54,9 @@ def recorded_kernels_unused(case: Case) -> Found | None:
         ),
         evidence=[hit.quote()],
         fixes=fixes,
-        verify=Words("after a restart `curl -s localhost:8100/v1/models` shows golden `matched`", "重启后 `curl -s localhost:8100/v1/models` 中 golden 为 `matched`"),
+        verify=Words(
+            "after a restart `curl -s localhost:8100/v1/models` shows golden `matched`", "重启后 `curl -s localhost:8100/v1/models` 中 golden 为 `matched`"
+        ),
         confidence=STATED,
         weight="degraded",
     )
@@ -69,7 +73,12 @@ def _plainly_unverified(case: Case) -> Found | None:
             "自检为 unverified 且没有原因：该模型在此类设备上没有录制的回答。格式与可重复性已检查，无需处理。",
         ),
         evidence=[hit.quote()],
-        fixes=[Fix(Words("nothing to repair; to have a reference, record one on a machine that you trust", "无需修复；若需要参照，可在可信机器上录制"), "vllm-srun golden --help")],
+        fixes=[
+            Fix(
+                Words("nothing to repair; to have a reference, record one on a machine that you trust", "无需修复；若需要参照，可在可信机器上录制"),
+                "vllm-srun golden --help",
+            )
+        ],
         verify=Words("`curl -s localhost:8100/v1/models` shows an empty golden.reference", "`curl -s localhost:8100/v1/models` 中 golden.reference 为空"),
         confidence=0.3,
         weight="remark",

@@ -19,15 +19,19 @@ from headway.doctor.rules.runtime.statement import READY, RETRYING, became_ready
 from headway.doctor.words import Words
 
 WARMING: Final = sight(") warming", pattern=r"ready: (?P<model>\S+) \([^)]+\) warming")
-ENDED: Final = sight("did not become ready within", pattern=r"(?:deployment |model )?(?P<name>[\w./\-]+) did not become ready within (?P<time>(?:\d+h)?(?:\d+m)?(?:[\d.]+s)?)(?:: it is (?P<state>\w+)(?: \((?P<why>.*)\))?)?")
+ENDED: Final = sight(
+    "did not become ready within",
+    pattern=r"(?:deployment |model )?(?P<name>[\w./\-]{1,120}) did not become ready within (?P<time>(?:\d+h)?(?:\d+m)?(?:[\d.]+s)?)(?:: it is (?P<state>\w+)(?: \((?P<why>.*)\))?)?",
+)
 PROGRESS: Final = sight(
-    "ownloading", "loading weights on",
+    "ownloading",
+    "loading weights on",
     pattern=r"model (?P<model>[\w./\-]+): .*?downloading (?:(?P<file>\S+) )?(?P<percent>\d+(?:\.\d+)?) ?%(?: \((?P<rate>[\d.]+) (?P<unit>[kKMG]i?B)/s\))?"
-    r"|(?P<done>[\d.]+ [KMG]i?B) of (?P<all>[\d.]+ [KMG]i?B)",
+    r"|\b(?P<done>[\d.]{1,12} [KMG]i?B) of (?P<all>[\d.]+ [KMG]i?B)",
     series=True,
 )
 CHECKING: Final = sight("running the golden check", pattern=r"model (?P<model>[\w./\-]+): running the golden check|running the golden check")
-CHECKED: Final = sight("golden requests done", pattern=r"(?P<done>\d+) of (?P<all>\d+) golden requests done \((?P<seconds>[\d.]+) ?s")
+CHECKED: Final = sight("golden requests done", pattern=r"\b(?P<done>\d{1,6}) of (?P<all>\d{1,6}) golden requests done \((?P<seconds>[\d.]+) ?s")
 _SEES: Final = (*DEPLOYMENTS, READY, RETRYING)
 _GO_TIME: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:([\d.]+)s)?")
 _LONG_SECONDS: Final = 180.0
@@ -92,7 +96,10 @@ def wait_ended(case: Case) -> Found | None:
         quotes = [download.last.quote(), *quotes]
         speed = Words(f" at {download.speed}" if download.speed else "", f"（{download.speed}）" if download.speed else "")
         remaining = Words(f", about {left:.0f} s more at this pace" if left else "", f"，按此速度还需约 {left:.0f} 秒" if left else "")
-        loading = Words(f"its download went on steadily{speed.en} and stood at {download.percent:g} %{remaining.en}", f"下载一直稳定进行{speed.zh}，已到 {download.percent:g} %{remaining.zh}")
+        loading = Words(
+            f"its download went on steadily{speed.en} and stood at {download.percent:g} %{remaining.en}",
+            f"下载一直稳定进行{speed.zh}，已到 {download.percent:g} %{remaining.zh}",
+        )
     needed = (limit + (left or limit)) * 1.5
     minutes = max(int(limit // 60) + 5, int(-(-needed // 300)) * 5)
     return Found(
@@ -102,10 +109,19 @@ def wait_ended(case: Case) -> Found | None:
         ),
         evidence=quotes,
         fixes=[
-            Fix(Words("start again: the download continues from the cache", "再次启动：下载会从缓存继续"), case.launch.command if "vllm-sr serve" in case.launch.command else "vllm-sr serve --config config.yaml"),
-            Fix(Words(f"or allow more time in the environment of the router ({minutes} min)", f"或在路由器的环境中放宽时限（{minutes} 分钟）"), f"VLLM_SRUN_READY_TIMEOUT={minutes}m"),
+            Fix(
+                Words("start again: the download continues from the cache", "再次启动：下载会从缓存继续"),
+                case.launch.command if "vllm-sr serve" in case.launch.command else "vllm-sr serve --config config.yaml",
+            ),
+            Fix(
+                Words(f"or allow more time in the environment of the router ({minutes} min)", f"或在路由器的环境中放宽时限（{minutes} 分钟）"),
+                f"VLLM_SRUN_READY_TIMEOUT={minutes}m",
+            ),
         ],
-        verify=Words("`curl -s localhost:8080/startup-status` shows the deployment as `ready`, and `/ready` answers 200", "`curl -s localhost:8080/startup-status` 显示该 deployment 为 `ready`，且 `/ready` 返回 200"),
+        verify=Words(
+            "`curl -s localhost:8080/startup-status` shows the deployment as `ready`, and `/ready` answers 200",
+            "`curl -s localhost:8080/startup-status` 显示该 deployment 为 `ready`，且 `/ready` 返回 200",
+        ),
         confidence=STATED if steady else 0.75,
         explains=("R13", "R24", "R30"),
     )
@@ -125,18 +141,30 @@ def tries_go_on(case: Case) -> Found | None:
     busy = re.search(r"busy|in use|unavailable|CUDA-capable", error, re.IGNORECASE)
     cut = re.search(r"download|connection|interrupted|reset|timed? ?out|IncompleteRead|HTTP", error, re.IGNORECASE)
     if cut:
-        fix = Fix(Words("see whether the hub can be reached from the runtime; a download that was cut goes on from where it was", "检查运行时能否访问 Hub；中断的下载会从断点继续"), "curl -sI https://huggingface.co | head -1")
+        fix = Fix(
+            Words(
+                "see whether the hub can be reached from the runtime; a download that was cut goes on from where it was",
+                "检查运行时能否访问 Hub；中断的下载会从断点继续",
+            ),
+            "curl -sI https://huggingface.co | head -1",
+        )
     elif busy:
         fix = Fix(Words("see what holds the GPU and end it", "查看并结束占用 GPU 的进程"), "nvidia-smi --query-compute-apps=pid,name,used_memory --format=csv")
     else:
-        fix = Fix(Words("repair what the error names; the runtime then loads the model by itself", "解决该错误所指的问题，运行时随后会自行加载"), "curl -s localhost:8100/v1/models")
+        fix = Fix(
+            Words("repair what the error names; the runtime then loads the model by itself", "解决该错误所指的问题，运行时随后会自行加载"),
+            "curl -s localhost:8100/v1/models",
+        )
     return Found(
         cause=Words(
             f"{name.en} is not ready: attempt {attempt} of {attempts} ended with `{error[:200]}`, after {waited} s of pauses (5 s, doubling). That kind of error may pass by itself; this one has not yet.",
             f"{name.zh} 尚未就绪：第 {attempt} 次尝试（共 {attempts} 次）以 `{error[:200]}` 结束，累计等待 {waited} 秒（首次 5 秒，逐次加倍）。此类错误可能自行消失，但目前还没有。",
         ),
         evidence=[found.quote],
-        fixes=[fix, Fix(Words("if the cause needs longer to pass, allow more tries", "若该原因需要更久才能消失，增加尝试次数"), f"--load-attempts {2 * attempts}")],
+        fixes=[
+            fix,
+            Fix(Words("if the cause needs longer to pass, allow more tries", "若该原因需要更久才能消失，增加尝试次数"), f"--load-attempts {2 * attempts}"),
+        ],
         verify=Words("`curl -s localhost:8100/health` shows `ready`, the log `ready on`", "`curl -s localhost:8100/health` 显示 `ready`，日志出现 `ready on`"),
         confidence=0.75 if attempt >= 3 else 0.6 if attempt == 2 else 0.4,
     )
@@ -195,7 +223,10 @@ def self_check_is_slow(case: Case) -> Found | None:
         ),
         evidence=[hit.quote(), *([case.context.quote("host.cpus")] if cores else [])],
         fixes=fixes,
-        verify=Words("`curl -s localhost:8100/health` goes from `warming` to `ready` within a minute or two", "`curl -s localhost:8100/health` 在一两分钟内从 `warming` 变为 `ready`"),
+        verify=Words(
+            "`curl -s localhost:8100/health` goes from `warming` to `ready` within a minute or two",
+            "`curl -s localhost:8100/health` 在一两分钟内从 `warming` 变为 `ready`",
+        ),
         confidence=0.9 if counted is not None else 0.8,
         weight="degraded" if ended is None else "fatal",
         explains=("R11", "R13"),

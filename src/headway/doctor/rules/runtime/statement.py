@@ -15,12 +15,13 @@ from headway.doctor.finding import Quote
 from headway.doctor.words import Words
 
 READY: Final = sight(
-    ": ready on ", " is ready: ", "router ready", "All model deployments are ready",
+    ": ready on ",
+    " is ready: ",
+    "router ready",
+    "All model deployments are ready",
     pattern=r"model (?P<model>\S+): ready on|(?:^|model )(?P<other>\S+) is ready: |router ready|All model deployments are ready",
 )
-RETRYING: Final = sight(
-    "retrying after ", pattern=r"retrying after (?P<error>.*?) ?\(attempt (?P<attempt>\d+) of (?P<attempts>\d+)\)"
-)
+RETRYING: Final = sight("retrying after ", pattern=r"retrying after (?P<error>.*?) ?\(attempt (?P<attempt>\d+) of (?P<attempts>\d+)\)")
 _MODEL: Final = re.compile(
     r"model (?P<a>[\w./@\-]+?):? (?:failed to load|retrying after)|(?:^|[\s\"])(?P<b>[\w./@\-]+) failed to load:|model deployment (?P<c>[\w./@\-]+):"
     r"|deployments?[. ](?P<d>[\w\-]+)[.:]"
@@ -66,7 +67,13 @@ def _in_probes(case: Case, phrases: tuple[Sight, ...]) -> Iterator[Statement]:
                 start = max(0, match.start() - 80)
                 found = _MODEL.search(text)
                 model = next((group for group in found.groups() if group), "") if found else ""
-                yield Statement(match, mask(text[match.end() : match.end() + 400]).strip(" :"), model, case.context.quote(f"host.probes.{index}", text[start : start + 220]), None)
+                yield Statement(
+                    match,
+                    mask(text[match.end() : match.end() + 400]).strip(" :"),
+                    model,
+                    case.context.quote(f"host.probes.{index}", text[start : start + 220]),
+                    None,
+                )
 
 
 def behind(hit: Hit) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Final
 
 from headway.doctor.case import Case
@@ -15,8 +16,10 @@ from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.readings import Reading, growth, last, phase_seconds, readings
 from headway.doctor.rules.runtime.statement import READY
 from headway.doctor.rules.runtime.unknown import (
+    BLOCKED,
     RULE_MATCHED,
     SIGHTS,
+    SIGNAL,
     WORKER_FULL,
     Unknown,
     fields_of,
@@ -28,6 +31,7 @@ from headway.doctor.words import Words
 PROBE: Final = sight("runtime probe failed", pattern=r"^runtime probe failed", series=True)
 FAILED_LOAD: Final = sight("failed to load:", pattern=r"failed to load: (?P<why>.*)")
 _SEES: Final = (*SIGHTS, *DEPLOYMENTS, PROBE, READY, FAILED_LOAD, WORKER_FULL)
+_SAFETY: Final = re.compile(r"jailbreak|pii|safety", re.IGNORECASE)
 _UNANSWERED: Final = frozenset({"unanswered", "unavailable", "not_ready", "timeout", "overloaded", "no_answer", "unknown", "runtime_unavailable", "deadline"})
 
 
@@ -57,8 +61,14 @@ def answers_come_too_late(case: Case) -> Found | None:
     parts = Words("", "")
     if forward:
         waits = f" + {queue[0] * 1000:.0f} ms" if queue else ""
-        parts = Words(f" One answer takes {forward[0] * 1000:.0f} ms of forward{waits}{' in the queue' if queue else ''}.", f"一次回答的前向耗时 {forward[0] * 1000:.0f} ms{f'，排队 {queue[0] * 1000:.0f} ms' if queue else ''}。")
-    within = Words(f"within its timeout_ms of {limit:g}" if limit else "within its timeout_ms", f"未在 timeout_ms={limit:g} 内返回" if limit else "未在其 timeout_ms 内返回")
+        parts = Words(
+            f" One answer takes {forward[0] * 1000:.0f} ms of forward{waits}{' in the queue' if queue else ''}.",
+            f"一次回答的前向耗时 {forward[0] * 1000:.0f} ms{f'，排队 {queue[0] * 1000:.0f} ms' if queue else ''}。",
+        )
+    within = Words(
+        f"within its timeout_ms of {limit:g}" if limit else "within its timeout_ms",
+        f"未在 timeout_ms={limit:g} 内返回" if limit else "未在其 timeout_ms 内返回",
+    )
     quotes: list[Quote] = [*unknown.quotes, *([forward[1]] if forward else []), *([queue[1]] if queue else [])]
     ready = last(case, "vsr_model_runtime_ready", deployment=unknown.deployment)
     name = signal.partition(":")[2] or signal
@@ -107,7 +117,11 @@ def nobody_answers(case: Case) -> Found | None:
     gauge = _not_ready(case)
     if unknown is None and gauge is None and len(probes) < 3:
         return None
-    name = (unknown.deployment if unknown else "") or (gauge.labels.get("deployment", "") if gauge else "") or (str(fields_of(probes[0]).get("deployment", "")) if probes else "")
+    name = (
+        (unknown.deployment if unknown else "")
+        or (gauge.labels.get("deployment", "") if gauge else "")
+        or (str(fields_of(probes[0]).get("deployment", "")) if probes else "")
+    )
     ready = is_ready(case, name)
     if ready is True or (unknown is None and gauge is None and case.log.sees(READY) and case.log.hits(READY)[-1].line.number > probes[-1].line.number):
         return None
@@ -121,7 +135,10 @@ def nobody_answers(case: Case) -> Found | None:
     if reason is not None:
         why = mask(reason["why"])[:160]
         shown = Words(f" Its own reason: `{why}`.", f"它自己给出的原因：`{why}`。")
-    lost = Words(f"{count} answers were unknown (`unavailable`)" if count else "signals that need it are unknown", f"有 {count} 次回答为 `unavailable`" if count else "依赖它的信号均为未知")
+    lost = Words(
+        f"{count} answers were unknown (`unavailable`)" if count else "signals that need it are unknown",
+        f"有 {count} 次回答为 `unavailable`" if count else "依赖它的信号均为未知",
+    )
     strength = 0.9 if ready is False or error or reason else 0.75
     if unknown is None and not own and reason is None:
         strength = 0.5  # a start that goes on shows the same
@@ -132,12 +149,29 @@ def nobody_answers(case: Case) -> Found | None:
             f"The runtime of deployment {name or '(unnamed)'} is not ready or not reachable: {lost.en}.{shown.en} Signals come back by themselves once it is ready; limits of time or queue are not involved.",
             f"deployment {name or '（未命名）'} 的运行时未就绪或不可达：{lost.zh}。{shown.zh}它就绪后信号会自行恢复；与时限或队列无关。",
         ),
-        evidence=[*(unknown.quotes if unknown else ()), *(hit.quote() for hit in own[:1]), *([gauge.quote] if gauge else []), *([reason.quote()] if reason else [])],
-        fixes=[
-            Fix(Words(f"ask the runtime of {name or 'this deployment'} for its own reason, and repair that", f"查看 {name or '该 deployment'} 运行时自己给出的原因并修复"), f"curl -s {base}/health; curl -s {base}/v1/models"),
-            Fix(Words("if its process is gone, start it", "若进程已不在，启动它"), f"vllm-srun serve {place.artifact}" if place.artifact and not place.managed else None),
+        evidence=[
+            *(unknown.quotes if unknown else ()),
+            *(hit.quote() for hit in own[:1]),
+            *([gauge.quote] if gauge else []),
+            *([reason.quote()] if reason else []),
         ],
-        verify=Words(f"`curl -s localhost:9190/metrics | grep vsr_model_runtime_ready` shows 1 for {name or 'the deployment'}, and unknown answers stop growing", f"`curl -s localhost:9190/metrics | grep vsr_model_runtime_ready` 中 {name or '该 deployment'} 为 1，且未知回答不再增加"),
+        fixes=[
+            Fix(
+                Words(
+                    f"ask the runtime of {name or 'this deployment'} for its own reason, and repair that",
+                    f"查看 {name or '该 deployment'} 运行时自己给出的原因并修复",
+                ),
+                f"curl -s {base}/health; curl -s {base}/v1/models",
+            ),
+            Fix(
+                Words("if its process is gone, start it", "若进程已不在，启动它"),
+                f"vllm-srun serve {place.artifact}" if place.artifact and not place.managed else None,
+            ),
+        ],
+        verify=Words(
+            f"`curl -s localhost:9190/metrics | grep vsr_model_runtime_ready` shows 1 for {name or 'the deployment'}, and unknown answers stop growing",
+            f"`curl -s localhost:9190/metrics | grep vsr_model_runtime_ready` 中 {name or '该 deployment'} 为 1，且未知回答不再增加",
+        ),
         confidence=strength,
         weight="degraded",
         explains=("N1",) if place.endpoint else (),
@@ -163,7 +197,14 @@ def queue_is_full(case: Case) -> Found | None:
     load = Words("", "")
     if rate and forward:
         use = rate * forward[0] / replicas
-        load = Words(f" {rate:g} calls/s x {forward[0]:g} s / {replicas} = {use:.1f} workers' worth of work, more than 1.", f"{rate:g} 次/秒 x {forward[0]:g} 秒 / {replicas} = {use:.1f}，超过 1。") if use > 1 else load
+        load = (
+            Words(
+                f" {rate:g} calls/s x {forward[0]:g} s / {replicas} = {use:.1f} workers' worth of work, more than 1.",
+                f"{rate:g} 次/秒 x {forward[0]:g} 秒 / {replicas} = {use:.1f}，超过 1。",
+            )
+            if use > 1
+            else load
+        )
     return Found(
         cause=Words(
             f"The queue of deployment {name or '(unnamed)'}{f' ({place.artifact})' if place.artifact else ''} is full: it refused {unknown.count} calls with 429 `overloaded`, and the signals are unknown."
@@ -175,7 +216,9 @@ def queue_is_full(case: Case) -> Found | None:
         fixes=[
             Fix(
                 Words(f"more capacity: a second replica ({replicas + 1} in all), or a GPU", f"增加容量：再加一个副本（共 {replicas + 1} 个），或配 GPU"),
-                f"vllm-srun serve {place.artifact} --port 8101" if place.artifact and not place.managed else f"global.model_catalog.deployments.{name or 'primary'}.replicas: [{', '.join(['{device: auto}'] * (replicas + 1))}]",
+                f"vllm-srun serve {place.artifact} --port 8101"
+                if place.artifact and not place.managed
+                else f"global.model_catalog.deployments.{name or 'primary'}.replicas: [{', '.join(['{device: auto}'] * (replicas + 1))}]",
             ),
             Fix(Words("or a smaller model, or a process of its own for the busiest signal", "或更小的模型，或让最繁忙的信号使用独立进程"), None),
             Fix(Words("only for short bursts: a longer queue of the worker", "仅用于短暂突发：加长 worker 的队列"), "--max-queue 2048"),
@@ -214,13 +257,20 @@ def safety_matches_unanswered(case: Case) -> Found | None:
         hit
         for hit in case.log.hits(RULE_MATCHED)
         if str(fields_of(hit).get("type", "")) != "unscanned"
-        and ({str(fields_of(hit).get("type", "")), str(fields_of(hit).get("reason", ""))} & _UNANSWERED or str(fields_of(hit).get("reason", "")).startswith("unanswered"))
+        and (
+            {str(fields_of(hit).get("type", "")), str(fields_of(hit).get("reason", ""))} & _UNANSWERED
+            or str(fields_of(hit).get("reason", "")).startswith("unanswered")
+        )
     ]
+    if not hits and case.log.count(BLOCKED) >= 3:
+        hits = [hit for hit in case.log.hits(SIGNAL) if _SAFETY.match(str(fields_of(hit).get("signal", "")))]
     if not hits:
         return None
     fields = fields_of(hits[0])
-    rule, why = str(fields.get("rule", "")) or "the safety rule", str(fields.get("reason", "")) or str(fields.get("type", ""))
-    name = str(fields.get("deployment", "")) or next((d for u in [unknown_answers(case, "unavailable", "timeout", "overloaded")] if u and (d := u.deployment)), "")
+    rule, why = str(fields.get("rule", "")) or str(fields.get("signal", "")) or "the safety rule", str(fields.get("reason", "")) or str(fields.get("type", ""))
+    name = str(fields.get("deployment", "")) or next(
+        (d for u in [unknown_answers(case, "unavailable", "timeout", "overloaded")] if u and (d := u.deployment)), ""
+    )
     if not name:
         unready = _not_ready(case)
         name = unready.labels.get("deployment", "") if unready else ""
@@ -239,10 +289,19 @@ def safety_matches_unanswered(case: Case) -> Found | None:
         ),
         evidence=[*(hit.quote() for hit in hits[:2]), *([gauge.quote] if gauge and gauge.value == 0 else []), *([reason.quote()] if reason else [])],
         fixes=[
-            Fix(Words(f"repair deployment {name or 'of this rule'}: its own reason says what is wrong (not ready, not reachable, too slow)", f"修复 deployment {name or '（该规则所用）'}：它自己给出的原因说明问题（未就绪、不可达或太慢）"), f"curl -s {base}/health; curl -s {base}/v1/models"),
+            Fix(
+                Words(
+                    f"repair deployment {name or 'of this rule'}: its own reason says what is wrong (not ready, not reachable, too slow)",
+                    f"修复 deployment {name or '（该规则所用）'}：它自己给出的原因说明问题（未就绪、不可达或太慢）",
+                ),
+                f"curl -s {base}/health; curl -s {base}/v1/models",
+            ),
             Fix(Words("see its state as the router has it", "查看路由器记录的状态"), "curl -s localhost:8080/startup-status"),
         ],
-        verify=Words(f"`vsr_model_runtime_ready{{deployment=\"{name or 'guard'}\"}}` is 1 and an ordinary question is routed again", f"`vsr_model_runtime_ready{{deployment=\"{name or 'guard'}\"}}` 为 1，普通问题恢复正常路由"),
+        verify=Words(
+            f'`vsr_model_runtime_ready{{deployment="{name or "guard"}"}}` is 1 and an ordinary question is routed again',
+            f'`vsr_model_runtime_ready{{deployment="{name or "guard"}"}}` 为 1，普通问题恢复正常路由',
+        ),
         confidence=0.9 if len(hits) >= 3 else 0.7,
         weight="degraded" if reason else "fatal",
         explains=("R12", "R13", "R14"),
@@ -253,7 +312,10 @@ RULES: Final = (
     Rule(
         id="R12",
         title=Words("Answers of a model come later than the signal allows", "模型回答晚于信号时限"),
-        symptoms=Words("unknown answers with the reason `timeout`, `decision_timeout`; the deployment is ready", "未知回答的原因为 `timeout`、`decision_timeout`；deployment 已就绪"),
+        symptoms=Words(
+            "unknown answers with the reason `timeout`, `decision_timeout`; the deployment is ready",
+            "未知回答的原因为 `timeout`、`decision_timeout`；deployment 已就绪",
+        ),
         why=Words("an answer takes longer than timeout_ms", "回答耗时超过 timeout_ms"),
         needs=Words("timeout_ms, forward and queue seconds", "timeout_ms、前向与排队时间"),
         remedy=Words("raise timeout_ms, a smaller model, a GPU", "提高 timeout_ms、换小模型或 GPU"),
@@ -264,7 +326,10 @@ RULES: Final = (
     Rule(
         id="R13",
         title=Words("The runtime of a deployment is not ready or not reachable", "deployment 的运行时未就绪或不可达"),
-        symptoms=Words("unknown answers with the reason `unavailable`; `vsr_model_runtime_ready` 0; probe errors", "未知回答原因为 `unavailable`；`vsr_model_runtime_ready` 为 0；探测失败"),
+        symptoms=Words(
+            "unknown answers with the reason `unavailable`; `vsr_model_runtime_ready` 0; probe errors",
+            "未知回答原因为 `unavailable`；`vsr_model_runtime_ready` 为 0；探测失败",
+        ),
         why=Words("its process, model or address", "进程、模型或地址的问题"),
         needs=Words("its /health and /v1/models", "它的 /health 与 /v1/models"),
         remedy=Words("repair that runtime", "修复该运行时"),

@@ -16,12 +16,16 @@ from headway.doctor.rules.runtime.readings import PRINTED, growth, last
 
 SIGNAL: Final = sight("signal unknown", pattern=r"signal unknown\b", series=True)
 PREVIEW: Final = sight(
-    "decision_timeout", "signal_errors", "_unavailable\"", "_overloaded\"",
+    "decision_timeout",
+    "signal_errors",
+    '_unavailable"',
+    '_overloaded"',
     pattern=r"\"(?P<signal>[\w:.\-]+)\": ?\"(?P<code>(?:\w+_)?(?P<reason>timeout|unavailable|overloaded))\"",
 )
 WORKER_FULL: Final = sight(" 429", pattern=r"POST /v1/(?:classif\w+|decisions|embeddings|rerank|grounded\w*)\S* HTTP/\d\.\d\"? 429", series=True)
+BLOCKED: Final = sight('"status": 403', '"status":403', "status=403", pattern=r"status=403\b", series=True)
 RULE_MATCHED: Final = sight("rule matched", pattern=r"rule matched\b", series=True)
-SIGHTS: Final = (SIGNAL, PREVIEW, RULE_MATCHED, PRINTED)
+SIGHTS: Final = (SIGNAL, PREVIEW, RULE_MATCHED, BLOCKED, PRINTED)
 _FIELD: Final = re.compile(r"\b(\w+)=([^,\s]+)")
 
 

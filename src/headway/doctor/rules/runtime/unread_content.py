@@ -92,7 +92,10 @@ def safety_counts_the_unread(case: Case) -> Found | None:
                 setting,
             ),
         ],
-        verify=Words(f"the same text ({tokens or 'as long'} tokens) is scanned: the log has no `unscanned` for it, and `x-vsr-trace` shows a score", f"同一文本（{tokens or '同样长'} token）被完整扫描：日志中不再出现 `unscanned`，`x-vsr-trace` 给出分数"),
+        verify=Words(
+            f"the same text ({tokens or 'as long'} tokens) is scanned: the log has no `unscanned` for it, and `x-vsr-trace` shows a score",
+            f"同一文本（{tokens or '同样长'} token）被完整扫描：日志中不再出现 `unscanned`，`x-vsr-trace` 给出分数",
+        ),
         confidence=STATED,
         weight="degraded",
         explains=("R25",),
@@ -114,7 +117,10 @@ def input_is_too_long(case: Case) -> Found | None:
     sizes = Words(f"up to {tokens} tokens" if tokens else "more tokens than allowed", f"最多 {tokens} token" if tokens else "超出允许的 token 数")
     bound = Words(f"reads at most {limit}" if limit else "reads fewer", f"最多读取 {limit}" if limit else "读取得更少")
     note = (
-        Words("Cutting the text would leave the rest unread, which scans for personal data and attacks must not do.", "截断会留下未读部分，个人数据与攻击扫描不能这样做。")
+        Words(
+            "Cutting the text would leave the rest unread, which scans for personal data and attacks must not do.",
+            "截断会留下未读部分，个人数据与攻击扫描不能这样做。",
+        )
         if safety
         else Words("Cutting (truncate) is right only where the beginning is enough.", "只有当开头部分就足够时才适合截断（truncate）。")
     )
@@ -125,8 +131,19 @@ def input_is_too_long(case: Case) -> Found | None:
             f"{name or '某个 deployment'} 有 {len(hits)} 次{f' {surface} ' if surface else ''}调用以 `{code}` 被拒：输入{sizes.zh}，而它{bound.zh}（{what.zh}{f'，overflow: {overflow}' if overflow else ''}）。{note.zh}",
         ),
         evidence=[hit.quote() for hit in hits[:2]],
-        fixes=[Fix(Words(f"raise max_tokens to {wanted} (up to the model's limit) and read in windows: overflow: window", f"把 max_tokens 提高到 {wanted}（不超过模型上限），并按窗口读取：overflow: window"), setting)],
-        verify=Words(f"the same call ({tokens or 'as long'} tokens) is answered; `{code}` is gone from the log", f"同样的调用（{tokens or '同样长'} token）得到回答，日志不再出现 `{code}`"),
+        fixes=[
+            Fix(
+                Words(
+                    f"raise max_tokens to {wanted} (up to the model's limit) and read in windows: overflow: window",
+                    f"把 max_tokens 提高到 {wanted}（不超过模型上限），并按窗口读取：overflow: window",
+                ),
+                setting,
+            )
+        ],
+        verify=Words(
+            f"the same call ({tokens or 'as long'} tokens) is answered; `{code}` is gone from the log",
+            f"同样的调用（{tokens or '同样长'} token）得到回答，日志不再出现 `{code}`",
+        ),
         confidence=STATED,
         weight="degraded",
         explains=("N5",),
@@ -137,7 +154,9 @@ RULES: Final = (
     Rule(
         id="R15",
         title=Words("A safety rule matches content that was not read", "安全规则把未读完的内容算作匹配"),
-        symptoms=Words("matches of the type `unscanned`, reason `input_limit` or `scan_budget`", "匹配类型为 `unscanned`，原因为 `input_limit` 或 `scan_budget`"),
+        symptoms=Words(
+            "matches of the type `unscanned`, reason `input_limit` or `scan_budget`", "匹配类型为 `unscanned`，原因为 `input_limit` 或 `scan_budget`"
+        ),
         why=Words("content was not read completely, which counts as a match by design", "内容没有完整读取，按设计算作匹配"),
         needs=Words("tokens, input.max_tokens, overflow, scan budget", "token 数、input.max_tokens、overflow、扫描预算"),
         remedy=Words("larger max_tokens with overflow: window; a larger scan budget", "更大的 max_tokens 与 overflow: window；更大的扫描预算"),

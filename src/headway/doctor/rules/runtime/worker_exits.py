@@ -39,16 +39,21 @@ CANNOT_RUN: Final = sight(
     "runtime_process_failed",
     "failed to start runtime",
     "VLLM_SRUN_COMMAND",
+    ": not found",
     "No module named 'vllm_srun",
     "No module named vllm_srun",
-    pattern=r"(?P<command>\S+?):? (?:cannot be run|command not found)(?:: (?P<why>.*))?|(?:exec: )?\"?(?P<exe>[\w./\-]+)\"?: executable file not found|runtime_spawn_failed|runtime_process_failed|failed to start runtime"
+    pattern=r"(?P<command>\S{1,200}?):? (?:cannot be run|command not found)(?:: (?P<why>.*))?|(?:exec: )?\"?(?P<exe>[\w./\-]{1,200})\"?: executable file not found|\bsh: (?:\d+: )?(?P<shell>[\w./\-]+): (?:not found|No such file|Permission denied)|runtime_spawn_failed|runtime_process_failed|failed to start runtime"
     r"|VLLM_SRUN_COMMAND.*(?:not found|cannot|invalid|No such file)|No module named '?(?P<module>vllm_srun[\w.]*)",
 )
 SOCKET: Final = sight(
-    "socket", ".sock", "AF_UNIX",
+    "socket",
+    ".sock",
+    "AF_UNIX",
     pattern=r"(?:socket (?:path|folder|directory)|\.sock).*(?:too long|(?:is )?not (?:private|owned|writable)|permission|Permission denied|symlink|mode 0?\d{3,4}|AF_UNIX path too long)|AF_UNIX path too long",
 )
-NO_MODULE: Final = sight("No module named", "ImportError: ", pattern=r"(?:ModuleNotFoundError: )?No module named '(?P<module>[\w.]+)'|ImportError: (?P<what>.*)")
+NO_MODULE: Final = sight(
+    "No module named", "ImportError: ", pattern=r"(?:ModuleNotFoundError: )?No module named '(?P<module>[\w.]+)'|ImportError: (?P<what>.*)"
+)
 _DEVICE_FAULT: Final = 3
 _NO_COMMAND: Final = {126: "the command may not be executed", 127: "there is no such command"}
 _NO_COMMAND_ZH: Final = {126: "该命令不可执行", 127: "没有该命令"}
@@ -89,7 +94,10 @@ def worker_does_not_stay(case: Case) -> Found | None:
     command = case.context.text("env.VLLM_SRUN_COMMAND")
     code = next((code for hit in exits if (code := _code(hit)) is not None), None)
     times = len(exits)
-    count = Words(f" ({times} exit{'s' if times > 1 else ''}{f' with code {code}' if code is not None else ''})" if times else "", f"（退出 {times} 次{f'，退出码 {code}' if code is not None else ''}）" if times else "")
+    count = Words(
+        f" ({times} exit{'s' if times > 1 else ''}{f' with code {code}' if code is not None else ''})" if times else "",
+        f"（退出 {times} 次{f'，退出码 {code}' if code is not None else ''}）" if times else "",
+    )
     quotes: list[Quote] = [first.quote(), *(hit.quote() for hit in exits[:1] if hit is not first)]
     if command:
         quotes.append(case.context.quote("env.VLLM_SRUN_COMMAND", f"VLLM_SRUN_COMMAND={command}"))
@@ -101,16 +109,24 @@ def worker_does_not_stay(case: Case) -> Found | None:
             ),
             evidence=quotes,
             fixes=[
-                Fix(Words("a short private folder for sockets, owned by the router's user", "为 socket 使用一个短路径的私有目录，属主为路由器用户"), "install -d -m 0700 /run/vllm-sr && export TMPDIR=/run/vllm-sr"),
+                Fix(
+                    Words("a short private folder for sockets, owned by the router's user", "为 socket 使用一个短路径的私有目录，属主为路由器用户"),
+                    "install -d -m 0700 /run/vllm-sr && export TMPDIR=/run/vllm-sr",
+                ),
             ],
-            verify=Words("`curl -s localhost:8080/startup-status` goes from `starting` to `loading`, and the worker's process stays", "`curl -s localhost:8080/startup-status` 从 `starting` 变为 `loading`，且 worker 进程保持运行"),
+            verify=Words(
+                "`curl -s localhost:8080/startup-status` goes from `starting` to `loading`, and the worker's process stays",
+                "`curl -s localhost:8080/startup-status` 从 `starting` 变为 `loading`，且 worker 进程保持运行",
+            ),
             confidence=0.85,
             explains=("R11", "R13"),
         )
     missing = module["module"] if module is not None and module["module"] else ""
     if cannot is not None and not missing:
         groups = cannot.match.re.groupindex
-        exe = next((value for group in ("command", "exe", "module") if group in groups and (value := cannot[group])), "") or (command.split()[0] if command else "")
+        exe = next((value for group in ("command", "exe", "shell", "module") if group in groups and (value := cannot[group])), "") or (
+            command.split()[0] if command else ""
+        )
         missing = cannot["module"]
         told = said(cannot)
         cause = Words(
@@ -137,16 +153,30 @@ def worker_does_not_stay(case: Case) -> Found | None:
     package = missing.split(".")[0] if missing else ""
     fixes = []
     if package and package not in ("vllm_srun", "headway"):
-        fixes.append(Fix(Words(f"install {package} for the Python that runs the worker", f"为运行 worker 的 Python 安装 {package}"), f"pip install {package.replace('_', '-')}"))
+        fixes.append(
+            Fix(
+                Words(f"install {package} for the Python that runs the worker", f"为运行 worker 的 Python 安装 {package}"),
+                f"pip install {package.replace('_', '-')}",
+            )
+        )
     fixes += [
-        Fix(Words("correct the command of the worker (an absolute path, as it runs by hand), or unset it for the default", "更正 worker 命令（使用能手工运行的绝对路径），或取消设置以使用默认值"), "export VLLM_SRUN_COMMAND=$(command -v vllm-srun)"),
+        Fix(
+            Words(
+                "correct the command of the worker (an absolute path, as it runs by hand), or unset it for the default",
+                "更正 worker 命令（使用能手工运行的绝对路径），或取消设置以使用默认值",
+            ),
+            "export VLLM_SRUN_COMMAND=$(command -v vllm-srun)",
+        ),
         Fix(Words("run it by hand and read its first lines", "手工运行并查看最初几行"), f"{command or 'vllm-srun'} --version"),
     ]
     return Found(
         cause=cause,
         evidence=quotes,
         fixes=fixes,
-        verify=Words(f"`{command or 'vllm-srun'} --version` prints a version, and the worker's pid stays the same for a minute", f"`{command or 'vllm-srun'} --version` 输出版本号，且 worker 的 pid 一分钟内不变"),
+        verify=Words(
+            f"`{command or 'vllm-srun'} --version` prints a version, and the worker's pid stays the same for a minute",
+            f"`{command or 'vllm-srun'} --version` 输出版本号，且 worker 的 pid 一分钟内不变",
+        ),
         confidence=strength,
         explains=("R11", "R13"),
     )
@@ -176,16 +206,30 @@ def device_fault(case: Case) -> Found | None:
     times = max(len(exits), 1)
     device = place.device or (m[0] if (m := re.search(r"\b(?:cuda|rocm):\d+", fault.line.text)) else "the GPU")
     driver = next((hit for hit in faults if "Xid" in hit.line.text), None)
-    again = Words("once; the restart is automatic and enough" if times == 1 else f"{times} times: hardware or driver of {device}", "发生一次；自动重启已足够" if times == 1 else f"发生 {times} 次：应怀疑 {device} 的硬件或驱动")
+    again = Words(
+        "once; the restart is automatic and enough" if times == 1 else f"{times} times: hardware or driver of {device}",
+        "发生一次；自动重启已足够" if times == 1 else f"发生 {times} 次：应怀疑 {device} 的硬件或驱动",
+    )
     known = Words(f" The driver logged Xid {xid}." if xid else "", f"驱动记录了 Xid {xid}。" if xid else "")
     number = device.partition(":")[2] or "0"
     other = f"{device.partition(':')[0]}:{int(number) + 1}" if number.isdigit() and ":" in device else "auto"
     fixes = [
         Fix(Words("see what the driver says of that card", "查看驱动对该卡的记录"), "sudo dmesg -T | grep -iE 'xid|amdgpu|nvrm'"),
-        Fix(Words("test the card, and keep the model off it meanwhile: another device", "检测该卡，期间把模型放到其他设备"), f"global.model_catalog.deployments.{name}.device: {other}" if place.managed and name else f"vllm-srun serve {place.artifact} --device {other}".replace("  ", " ")),
+        Fix(
+            Words("test the card, and keep the model off it meanwhile: another device", "检测该卡，期间把模型放到其他设备"),
+            f"global.model_catalog.deployments.{name}.device: {other}"
+            if place.managed and name
+            else f"vllm-srun serve {place.artifact} --device {other}".replace("  ", " "),
+        ),
     ]
     if times == 1:
-        fixes = [Fix(Words("nothing at once: the router starts the worker again by itself; watch the counter", "暂不需处理：路由器会自动重启 worker，观察计数即可"), "curl -s localhost:9190/metrics | grep vsr_model_runtime_restarts_total"), *fixes]
+        fixes = [
+            Fix(
+                Words("nothing at once: the router starts the worker again by itself; watch the counter", "暂不需处理：路由器会自动重启 worker，观察计数即可"),
+                "curl -s localhost:9190/metrics | grep vsr_model_runtime_restarts_total",
+            ),
+            *fixes,
+        ]
     return Found(
         cause=Words(
             f"The worker of {name or 'the model'} ended with code 3 after a device fault (`{what}`), {again.en}.{known.en} After such an error the process cannot use the card any more, so it leaves on purpose; this is not a lack of memory.",
@@ -193,7 +237,10 @@ def device_fault(case: Case) -> Found | None:
         ),
         evidence=[fault.quote(), *(hit.quote() for hit in exits[:1]), *([driver.quote()] if driver and driver is not fault else [])],
         fixes=fixes,
-        verify=Words("`curl -s localhost:9190/metrics | grep vsr_model_runtime_restarts_total` stays flat over an hour of load", "一小时负载内 `curl -s localhost:9190/metrics | grep vsr_model_runtime_restarts_total` 不再增长"),
+        verify=Words(
+            "`curl -s localhost:9190/metrics | grep vsr_model_runtime_restarts_total` stays flat over an hour of load",
+            "一小时负载内 `curl -s localhost:9190/metrics | grep vsr_model_runtime_restarts_total` 不再增长",
+        ),
         confidence=0.9 if exits and times > 1 else 0.8 if exits else 0.7,
         weight="degraded" if times == 1 else "fatal",
         explains=("R13", "R32", "L11"),

@@ -124,7 +124,7 @@ def answers_to_the_limit(case: Case) -> Found | None:
     long = tokens is not None and tokens >= 512
     if all_ < (5 if long else 10) or cut / all_ < 0.6:
         return None
-    confidence = 0.75 if long and cut / all_ >= 0.8 else 0.6 if complains_of(case.context, "throughput") else 0.4
+    confidence = 0.75 if long and cut / all_ >= 0.8 else 0.6 if complains_of(case.context, "throughput") and (tokens or 0) >= 256 else 0.4
     mean = f", {tokens:,.0f} tokens on average" if tokens else ""
     mean_zh = f"，平均 {tokens:,.0f} 个 token" if tokens else ""
     bound = max(64, int(tokens // 2 // 64 * 64)) if tokens else 512

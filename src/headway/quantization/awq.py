@@ -1,0 +1,65 @@
+"""AWQ, the layout called GEMM: 4 bits, eight output columns in a word in an order of its own.
+
+`qweight` int32 [in, out/8], `qzeros` int32 [in/group, out/8], `scales` float16 [in/group, out]; w = (q - z) s. Bits 4i to 4i+3 of a
+word hold column (0, 2, 4, 6, 1, 3, 5, 7)[i] of its eight. Source: WQLinear_GEMM of AutoAWQ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+
+from headway.quantization.bit_fields import unpack_words
+from headway.quantization.checkpoint_format import Stored
+from headway.quantization.claim_fields import Claim, flag, group_size, integer, not_read, word
+from headway.quantization.grouped_affine import grouped_affine
+from headway.quantization.packed_weight import FLOATS, WHOLE, Axis, PackedLayout, Part, Parts, finite
+
+_PLACE: Final = (0, 4, 1, 5, 2, 6, 3, 7)  # of column j of a word
+_WORDS: Final = Axis("out", 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Awq:
+    """`group` inputs share a scale; -1 = all."""
+
+    group: int
+    endings: frozenset[str] = frozenset({"qweight", "qzeros", "scales"})
+    unused: frozenset[str] = frozenset()
+
+    def layout_of(self, module: str, stored: Stored) -> tuple[PackedLayout, tuple[int, int]] | None:
+        first = stored.get("qweight") or next(iter(stored.values()))
+        width = first.shape[0] if first.shape else 0
+        shape = (first.shape[1] * 8 if len(first.shape) == 2 else 0, width)
+        group = width if self.group == -1 else self.group
+        groups = WHOLE if self.group == -1 else Axis("in", group)
+        title = f"AWQ int4, {'one group' if self.group == -1 else f'groups of {group}'}"
+        parts = {
+            "qweight": Part(("I32",), (Axis("in"), _WORDS)),
+            "qzeros": Part(("I32",), (groups, _WORDS)),
+            "scales": Part(FLOATS, (groups, Axis("out"))),
+        }
+
+        def dequantize(found: Parts, rows: range) -> torch.Tensor:
+            q, zeros = (_columns(found[name], len(rows)).t().contiguous() for name in ("qweight", "qzeros"))
+            return grouped_affine(q, finite(title, found["scales"]).t(), zeros.float(), group)
+
+        return PackedLayout(title, parts, dequantize), shape
+
+
+def awq(claim: Claim) -> Awq:
+    """Raises ArtifactError (`invalid_quantization`), NotBuiltError (`quantization_not_built`)."""
+    readable = "AWQ of 4 bits with zero points in the GEMM layout"
+    bits, version = integer(claim, ("bits", "w_bit"), 4), word(claim, "version", "gemm")
+    if bits != 4 or version != "gemm" or not flag(claim, "zero_point", True):
+        zero = "" if flag(claim, "zero_point", True) else " without zero points"
+        raise not_read(claim, f"AWQ of {bits} bits in the layout {version!r:.40}{zero}", readable)
+    return Awq(group_size(claim, ("group_size", "q_group_size"), 128))
+
+
+def _columns(words: torch.Tensor, count: int) -> torch.Tensor:
+    """int32 [k, out/8] -> uint8 [k, out]."""
+    nibbles = unpack_words(words, 4, words.shape[-1] * 8)
+    return nibbles.view(len(nibbles), -1, 8)[..., list(_PLACE)].flatten(-2)[..., :count]

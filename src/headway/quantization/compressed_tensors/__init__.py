@@ -1,0 +1,1 @@
+"""compressed-tensors: one container for several packings, chosen for groups of modules."""
