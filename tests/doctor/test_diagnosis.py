@@ -143,6 +143,7 @@ def test_a_server_whose_beginning_was_cut_off_is_not_starting() -> None:
         " tokens/s, Running: 4 reqs, Waiting: 0 reqs, GPU KV cache usage: 2.1%, Prefix cache hit rate: 8.0%\n"
     )
     assert verdict(START.splitlines()[3] + "\n" + statistics).abstained == ()
+    assert verdict(statistics).abstained == ()
 
 
 def test_a_stopped_server_is_no_error() -> None:

@@ -32,7 +32,7 @@ def examine_config(file: Path, here: bool) -> Examined:
         context = joined(context_of_machine() if here else {}, {"command": f"vllm-sr serve --config {file.name}", "files": {file.name: text}})
         return examine_live(as_context(context), _validated(file))
     context = context_of_launch(str(file), here)
-    return examine_live(as_context({**context, "planned": True}), _port_in_use(context) if here else Transcript())
+    return examine_live(as_context(context), _port_in_use(context) if here else Transcript())
 
 
 def _port_in_use(context: Mapping[str, Any]) -> Transcript:

@@ -91,7 +91,7 @@ def latest_stage(case: Case) -> tuple[str, Hit]:
 
 
 def _unknown_log(case: Case) -> Words | None:
-    if not case.log.lines or case.launch.program or case.startup.hit or case.context.tree:
+    if not case.log.lines or case.context.tree or any(case.log.sees(sight) for sight in case.log.kept):
         return None
     return Words(
         f"none of the {case.log.lines} lines is known: the log of the server itself (vLLM, Headway, llama.cpp, SGLang, TensorRT-LLM) from its start on is missing",

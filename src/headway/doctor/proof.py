@@ -65,11 +65,12 @@ def check(examined: Examined, path: Path) -> Proof:
     answers = [finding for finding in examined.report.findings if finding.is_answer]
     then, now = before["measures"], measures(examined.case)
     shared = [name for name in then if name in now]
-    verdict, said = _judged(first, [(finding.rule.id, finding.title) for finding in answers], bool(examined.report.abstained))
+    blind = not shared if then else bool(examined.report.abstained)  # what showed it before is not seen now
+    verdict, said = _judged(first, [(finding.rule.id, finding.title) for finding in answers], blind)
     return Proof(verdict, said, {name: then[name] for name in shared}, {name: now[name] for name in shared})
 
 
-def _judged(first: Mapping[str, Any] | None, now: list[tuple[str, Words]], doubtful: bool) -> tuple[Verdict, Words]:
+def _judged(first: Mapping[str, Any] | None, now: list[tuple[str, Words]], blind: bool) -> tuple[Verdict, Words]:
     if first is None:
         return "could not tell", Words("The saved report has no finding to compare with.", "保存的报告中没有可比较的发现。")
     rule = first["rule"]
@@ -80,8 +81,10 @@ def _judged(first: Mapping[str, Any] | None, now: list[tuple[str, Words]], doubt
         return "other cause", Words(
             f"{rule} is gone; now {found} ({title.en}) is the first cause.", f"{rule} 已消失；现在的首要原因是 {found}（{title.zh}）。"
         )
-    if doubtful:
-        return "could not tell", Words(f"{rule} is not seen any more, and nothing else can be judged.", f"不再看到 {rule}，但其余无法判断。")
+    if blind:
+        return "could not tell", Words(
+            f"{rule} is not seen, but neither is what showed it before: look under the same conditions.", f"没有看到 {rule}，但也没有看到之前显示它的那些数据：请在相同条件下再检查。"
+        )
     return "fixed", Words(f"Fixed: {rule} is gone and nothing else is wrong.", f"已修复：{rule} 已消失，没有其他问题。")
 
 

@@ -7,7 +7,7 @@ import torch
 
 def unpack_words(words: torch.Tensor, bits: int, count: int) -> torch.Tensor:
     """int32 [..., w] -> uint8 [..., count], the first `count` numbers of each row. Numbers may straddle words."""
-    raw = words.contiguous().view(torch.uint8)  # little-endian, as safetensors is
+    raw = words.clone(memory_format=torch.contiguous_format).view(torch.uint8)  # little-endian, as safetensors is
     if bits == 8:
         return raw[..., :count]
     if 8 % bits == 0:

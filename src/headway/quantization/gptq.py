@@ -116,8 +116,10 @@ def _groups(title: str, stored: torch.Tensor | None, settings: Settings, group: 
     index = stored.long()
     if int(index.min()) < 0 or int(index.max()) >= count:
         raise bad_values(title, f"g_idx names group {int(index.max())}, the weight has {count}")
-    if torch.equal(index, torch.arange(len(index)) // group) or (not settings.reordered and not bool(index.any())):
-        return group  # in order, or a placeholder
+    # A rank that has the inputs from some group on has the scales from there on, too.
+    in_order = torch.equal(index - index[0], torch.arange(len(index)) // group)
+    if not settings.reordered and (in_order or not bool(index.any())):  # all zeros: a placeholder
+        return group
     if not settings.reordered:
         raise bad_values(title, "g_idx gives inputs to groups out of order, and the configuration says desc_act false",
                          "Set desc_act to true in the quantization section if the weights were quantized with act-order.")  # fmt: skip

@@ -39,7 +39,7 @@ class SqueezeLlm:
         }
         # Which outliers belong to which outputs only the values say: every rank keeps them all and adds its own.
         if sparse:
-            count = Axis("whole", entries=stored["vals"].elements if "vals" in stored else 0)
+            count = Axis("whole", entries=stored["cols" if "cols" in stored else "vals"].elements if stored.keys() & {"cols", "vals"} else 0)
             parts |= {"rows": Part(("I32",), (Axis("whole", entries=out + 1),)), "cols": Part(("I32",), (count,)), "vals": Part(FLOATS, (count,))}
         if full:
             count = Axis("whole", entries=stored["full_row_indices"].elements if "full_row_indices" in stored else 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -39,11 +39,8 @@ class WeightReader(AbstractContextManager["WeightReader"]):
         self.close()
 
     def close(self) -> None:
-        """Unmap all files."""
-        for mapped in self._maps.values():
-            # An error that is on its way holds views; the map goes when they do.
-            with suppress(BufferError):
-                mapped.close()
+        """Let go of all files. Each is unmapped with its last view: torch does not keep a map from being closed under a tensor, and an
+        error that is on its way may hold one."""
         self._maps.clear()
 
     def tensor(self, name: str, dtype: torch.dtype | None = None) -> torch.Tensor:

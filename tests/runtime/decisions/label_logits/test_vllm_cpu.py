@@ -147,7 +147,7 @@ def check_answer(found: dict[str, Any], theirs: dict[str, Any], diagnostics: dic
     p, expected = probabilities(found), probabilities(theirs)
     assert np.abs(p - expected).max() <= allowed
     assert found["x_label_mass"] == pytest.approx(diagnostics["label_mass"], abs=allowed)
-    assert found["x_argmax_is_label"] == diagnostics["argmax_is_label"]
+    assert found["x_argmax_is_label"] == diagnostics["argmax_is_label"] or allowed > 1e-3  # rounding may change which is first
     # vLLM's confidence is the chosen label's share of the whole vocabulary; ours is the protocol's.
     assert theirs["confidence"] == pytest.approx(expected.max() * diagnostics["label_mass"], rel=1e-6)
     if found["type"] == "noul":
