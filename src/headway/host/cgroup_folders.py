@@ -53,10 +53,10 @@ def _chain(top: Path, visible_root: str, group: str) -> list[Path]:
     return [folder for folder in folders if folder.is_dir()] or [top]
 
 
-def _groups(path: Path) -> dict[str, str]:
+def _groups(file: Path) -> dict[str, str]:
     """Controller -> path of the group that the process is in; "" for version 2."""
     groups: dict[str, str] = {}
-    for line in _lines(path):
+    for line in _lines(file):
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if not number.isdecimal() or not path.startswith("/"):

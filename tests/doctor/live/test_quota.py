@@ -39,11 +39,10 @@ def quota_group() -> Iterator[Path]:
 
 def test_threads_over_the_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    with quota_group() as group:
-        with serve(tmp_path, "--max-model-len", "512") as served:
-            (group / "cgroup.procs").write_text(str(served.process.pid))
-            with clients(served.url, 1, lambda k: completion(f"request {k}", 8)):
-                finding = first(doctor("serve", served.url, "--seconds", "8", "--requests", "0", "--said", "generation is slow"))
+    with quota_group() as group, serve(tmp_path, "--max-model-len", "512") as served:
+        (group / "cgroup.procs").write_text(str(served.process.pid))
+        with clients(served.url, 1, lambda k: completion(f"request {k}", 8)):
+            finding = first(doctor("serve", served.url, "--seconds", "8", "--requests", "0", "--said", "generation is slow"))
     assert finding["rule"] in ("T7", "R20")
     assert "periods" in finding["cause"]
     assert "0.2" in finding["cause"]

@@ -13,13 +13,15 @@ class Sight:
     never decoded further, so they should be as long and rare as possible (at least four characters).
     `pattern` runs on the undressed text of such a line. `series`: hits are thinned evenly when there are very many,
     instead of keeping the first and last ones. `reach`: of a long line so many characters behind the anchor are looked
-    at, which bounds what a pattern can cost. Two sights are equal only if they are the same object.
+    at, which bounds what a pattern can cost. `below`: a sight that is looked for in the lines under a hit as well, without
+    an anchor, until one does not match: the rows of a table. Two sights are equal only if they are the same object.
     """
 
-    __slots__ = ("_compiled", "_flags", "_source", "anchors", "reach", "series")
+    __slots__ = ("_compiled", "_flags", "_source", "anchors", "below", "reach", "series")
 
-    def __init__(self, anchors: tuple[str, ...], source: str, series: bool, ignore_case: bool, reach: int) -> None:
+    def __init__(self, anchors: tuple[str, ...], source: str, series: bool, ignore_case: bool, reach: int, below: Sight | None = None) -> None:
         self.anchors = anchors
+        self.below = below
         self.series = series
         self.reach = reach
         self._source = source
@@ -37,8 +39,8 @@ class Sight:
         return f"Sight({self._source!r})"
 
 
-def sight(*anchors: str, pattern: str | None = None, series: bool = False, ignore_case: bool = False, reach: int = REACH) -> Sight:
+def sight(*anchors: str, pattern: str | None = None, series: bool = False, ignore_case: bool = False, reach: int = REACH, below: Sight | None = None) -> Sight:
     """A sight whose pattern is its only anchor, unless `pattern` is given."""
     if pattern is None:
         pattern = "|".join(re.escape(anchor) for anchor in anchors)
-    return Sight(anchors, pattern, series, ignore_case, reach)
+    return Sight(anchors, pattern, series, ignore_case, reach, below)

@@ -6,10 +6,11 @@ and matched. Of a sight with thousands of lines only some are: see `Kept.choose`
 
 from __future__ import annotations
 
+import heapq
 import io
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
@@ -31,6 +32,7 @@ from headway.errors import DoctorError
 
 _BEFORE: Final = 1024  # characters before an anchor that are looked at in a long line
 _PIECES_AT_MOST: Final = 8
+_ROWS_AT_MOST: Final = 1024  # lines under one hit that are looked at without an anchor
 _COMPARED: Final = 24
 
 
@@ -78,13 +80,14 @@ class _Scanner:
         self._sources: list[str] = []
         self._records = Records()
         self._above: list[str] = []
+        self._below: dict[Sight, int] = {}  # looked for in the next line: how many lines below its hit that is
 
     def log(self) -> Log:
         return Log(self._kept, self._lines, self._nbytes, tuple(self._sources))
 
     def file(self, source: str, stream: Stream) -> None:
         self._sources.append(source)
-        self._records, self._above = Records(), []
+        self._records, self._above, self._below = Records(), [], {}
         number = 1
         for block in blocks(stream):
             self._nbytes += len(block)
@@ -104,9 +107,17 @@ class _Scanner:
                 wanted.setdefault(index, []).append(sight)
         head = len(self._above)
         above = self._above + raws
-        for index in sorted(wanted):
-            place = head + index
-            self._line(source, number + index, raws[index], wanted[index], above[max(0, place - LINES_BACK) : place])
+        places = sorted({*wanted, 0} if self._below and raws else wanted)
+        last = -1
+        while places:
+            index = heapq.heappop(places)
+            if index == last:
+                continue
+            last, place = index, head + index
+            sights = [*wanted.get(index, ()), *(sight for sight in self._below if sight not in wanted.get(index, ()))]
+            self._line(source, number + index, raws[index], sights, above[max(0, place - LINES_BACK) : place])
+            if self._below and index + 1 < len(raws):
+                heapq.heappush(places, index + 1)
         self._above = above[-LINES_BACK:]
         return number + len(raws)
 
@@ -127,6 +138,7 @@ class _Scanner:
     def _line(self, source: str, number: int, raw: str, sights: Sequence[Sight], above: Sequence[str]) -> None:
         """`above`: the raw lines before it. What a bar or a terminal overwrote is a line of its own, of the same number."""
         seeking: list[Sight] = list(sights)
+        under, self._below = self._below, {}
         for piece in raw.rstrip("\r").split("\r"):
             held = [sight for sight in seeking if len(piece) == len(raw) or any(anchor in piece for anchor in sight.anchors)]
             if not held or (line := self._records.owned(undress(source, number, piece), above)) is None:
@@ -137,6 +149,14 @@ class _Scanner:
                 if hit := _hit(sight, line):
                     seeking.remove(sight)
                     self._kept[sight].add(hit)
+                    self._look_below(sight, under)
+
+    def _look_below(self, sight: Sight, under: Mapping[Sight, int]) -> None:
+        """What the next line is looked at for, after this one was a hit: `under` was looked for in it for that reason."""
+        if sight.below is not None and sight.below in self._kept:
+            self._below[sight.below] = 1
+        elif under.get(sight, _ROWS_AT_MOST) < _ROWS_AT_MOST:
+            self._below.setdefault(sight, under[sight] + 1)
 
 
 def _hit(sight: Sight, line: Line) -> Hit | None:

@@ -285,6 +285,7 @@ def _instruct(name: str) -> str:
 RULES: Final = (
     Rule(
         id="L6",
+        proof="live",
         title=Words("The tokenizer cannot be loaded", "无法加载分词器"),
         symptoms=Words(
             "`Converting from SentencePiece and Tiktoken failed`, `Can't load tokenizer`, `No module named 'sentencepiece'`",

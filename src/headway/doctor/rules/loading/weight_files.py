@@ -217,6 +217,7 @@ def _verify(case: Case, damage: Damage | None, bad: list[ModelFile], name: str) 
 RULES: Final = (
     Rule(
         id="L7",
+        proof="live",
         title=Words("A weight file is not what its name says", "权重文件名不副实"),
         symptoms=Words(
             "`Error while deserializing header`, `invalid magic characters`",

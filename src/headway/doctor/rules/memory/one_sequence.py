@@ -183,6 +183,7 @@ def _more_cache_on_card(case: Case, short: Shortage) -> list[Fix]:
 RULES: Final = (
     Rule(
         id="O2",
+        proof="live",
         title=Words("One sequence does not fit the KV cache", "单个序列放不进 KV 缓存"),
         symptoms=Words(
             "`To serve at least one request with the model's max seq len`, `larger than the maximum number of tokens that can be stored in KV cache`, llama.cpp `failed to allocate buffer for kv cache`",

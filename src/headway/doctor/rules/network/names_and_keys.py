@@ -305,6 +305,7 @@ RULES: Final = (
     ),
     Rule(
         id="N4",
+        proof="live",
         title=Words("API key missing or wrong", "API 密钥缺失或错误"),
         symptoms=Words("401 for calls of /v1", "调用 /v1 返回 401"),
         why=Words("the caller sends no key, or another one", "调用方没有发送密钥，或发送了别的密钥"),

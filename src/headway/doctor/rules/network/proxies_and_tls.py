@@ -293,6 +293,7 @@ RULES: Final = (
     ),
     Rule(
         id="N17",
+        proof="live",
         title=Words("TLS on one side only", "只有一侧使用 TLS"),
         symptoms=Words(
             "`Invalid HTTP request received`, `wrong version number`",

@@ -305,6 +305,7 @@ _REASONS: Final[tuple[Callable[[Case, Hit, Hit], Found | Abstention | None], ...
 RULES: Final = (
     Rule(
         id="N1",
+        proof="live",
         title=Words("Connection refused", "连接被拒绝"),
         symptoms=Words(
             "`Connection refused`, a reset on a published port", "`Connection refused`、映射端口上连接被重置"

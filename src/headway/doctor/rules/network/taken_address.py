@@ -320,6 +320,7 @@ RULES: Final = (
     ),
     Rule(
         id="N18",
+        proof="live",
         title=Words("The port is taken", "端口被占用"),
         symptoms=Words(
             "`[Errno 98] ... address already in use`, often after minutes of loading",

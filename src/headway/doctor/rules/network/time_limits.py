@@ -353,6 +353,7 @@ RULES: Final = (
     ),
     Rule(
         id="N8",
+        proof="live",
         title=Words("The proxy's time limit ends the request", "代理的时限终止了请求"),
         symptoms=Words("504 or `upstream timed out` at a round time", "在整数秒处出现 504 或 `upstream timed out`"),
         why=Words("the proxy's read timeout is shorter than the answer", "代理的读超时短于回答时间"),

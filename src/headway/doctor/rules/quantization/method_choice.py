@@ -236,6 +236,7 @@ def _other_ways(case: Case, method: str, nearest: list[str]) -> list[Fix]:
 RULES: Final = (
     Rule(
         id="Q1",
+        proof="live",
         title=Words("The flag contradicts the checkpoint", "量化参数与检查点矛盾"),
         symptoms=Words(
             "`Quantization method specified in the model config (X) does not match the quantization method specified in the quantization argument (Y)`; `Quantization format not supported`",

@@ -147,7 +147,7 @@ RULES: Final = (
         ),
         why=Words("fields of an older version", "旧版本的字段"),
         needs=Words("the fields", "相关字段"),
-        remedy=Words("`vllm-sr config migrate`", "`vllm-sr config migrate`"),
+        remedy=Words("`vllm-sr config migrate`", "运行 `vllm-sr config migrate`"),
         check=Words("`vllm-sr config validate`", "`vllm-sr config validate`"),
         judge=fields_of_an_older_version,
         sees=(REMOVED, PROFILE),

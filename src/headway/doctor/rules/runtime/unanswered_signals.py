@@ -311,6 +311,7 @@ def safety_matches_unanswered(case: Case) -> Found | None:
 RULES: Final = (
     Rule(
         id="R12",
+        proof="live",
         title=Words("Answers of a model come later than the signal allows", "模型回答晚于信号时限"),
         symptoms=Words(
             "unknown answers with the reason `timeout`, `decision_timeout`; the deployment is ready",
@@ -325,6 +326,7 @@ RULES: Final = (
     ),
     Rule(
         id="R13",
+        proof="live",
         title=Words("The runtime of a deployment is not ready or not reachable", "deployment 的运行时未就绪或不可达"),
         symptoms=Words(
             "unknown answers with the reason `unavailable`; `vsr_model_runtime_ready` 0; probe errors",

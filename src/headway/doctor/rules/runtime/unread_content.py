@@ -153,6 +153,7 @@ def input_is_too_long(case: Case) -> Found | None:
 RULES: Final = (
     Rule(
         id="R15",
+        proof="live",
         title=Words("A safety rule matches content that was not read", "安全规则把未读完的内容算作匹配"),
         symptoms=Words(
             "matches of the type `unscanned`, reason `input_limit` or `scan_budget`", "匹配类型为 `unscanned`，原因为 `input_limit` 或 `scan_budget`"

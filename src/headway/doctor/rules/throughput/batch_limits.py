@@ -308,6 +308,7 @@ def _confidence(cap: Cap, shape: LoadShape) -> float:
 RULES: Final = (
     Rule(
         id="T1",
+        proof="live",
         title=Words("The cap on sequences limits the batch", "序列数上限限制了批次"),
         symptoms=Words("running requests equal `--max-num-seqs`, requests wait, KV cache usage below 70 %", "运行中的请求数等于 `--max-num-seqs`，有请求在等待，而 KV 缓存使用率低于 70%"),
         why=Words("memory would hold more sequences than the cap lets run", "内存容得下的序列比上限允许的更多"),
@@ -332,6 +333,7 @@ RULES: Final = (
     ),
     Rule(
         id="T3",
+        proof="live",
         title=Words("Sequences are preempted because the KV cache is full", "KV 缓存已满，序列被抢占"),
         symptoms=Words("`num_preemptions_total` rises; old versions print `is preempted by PreemptionMode.RECOMPUTE mode`", "`num_preemptions_total` 增长；旧版本会打印 `is preempted by PreemptionMode.RECOMPUTE mode`"),
         why=Words("a preempted sequence loses its cache and is computed again from the start", "被抢占的序列会丢失缓存，需要从头重新计算"),

@@ -187,6 +187,7 @@ def _queue_seconds(case: Case) -> tuple[float, Quote] | None:
 RULES: Final = (
     Rule(
         id="T4",
+        proof="live",
         title=Words("The client sends too little at a time", "客户端同时发送的请求太少"),
         symptoms=Words("few requests run, none waits, the GPU idles", "运行的请求很少，没有等待，GPU 空闲"),
         why=Words("decoding one sequence uses a fraction of the device; speed comes from many at once", "单个序列的解码只用到设备的一小部分；速度来自同时处理很多序列"),

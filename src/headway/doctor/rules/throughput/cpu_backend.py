@@ -235,6 +235,7 @@ _VERIFY: Final = Words(
 RULES: Final = (
     Rule(
         id="T7",
+        proof="live",
         title=Words("The CPU crawls: threads do not fit the CPUs it may use", "CPU 极慢：线程数与可用 CPU 不符"),
         symptoms=Words("tokens/s far below memory bandwidth / weight bytes, `nr_throttled` grows", "tokens/s 远低于 内存带宽/权重字节数，`nr_throttled` 增长"),
         why=Words("thread pools are sized by the machine's cores, not by quota or affinity; number formats that the CPU emulates", "线程池按整机核数而不是配额或亲和性设定；或数值格式由 CPU 模拟"),

@@ -230,6 +230,7 @@ def _held_back(client: float, server: float, held: float | None, asked: float, q
 RULES: Final = (
     Rule(
         id="F5",
+        proof="live",
         title=Words("A proxy buffers the stream", "代理在缓冲流式响应"),
         symptoms=Words("the first token at the client about equals the whole answer, bursts, inter-token time at the client far below the server's", "客户端首 token 约等于整个回答的时间、成批到达、客户端 token 间隔远小于服务器"),
         why=Words("the proxy collects 16 KiB or so before it sends", "代理攒够约 16 KiB 才发送"),

@@ -221,6 +221,7 @@ def _block_size(case: Case) -> int:
 RULES: Final = (
     Rule(
         id="F4",
+        proof="live",
         title=Words("The prefix cache never hits", "前缀缓存从不命中"),
         symptoms=Words("hit rate 0 although prompts repeat", "提示词重复，命中率却为 0"),
         why=Words(

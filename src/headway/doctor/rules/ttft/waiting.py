@@ -218,6 +218,7 @@ RULES: Final = (
     ),
     Rule(
         id="F2",
+        proof="live",
         title=Words("Short prompts wait behind a long one", "短提示词排在长提示词后面"),
         symptoms=Words("short prompts are late only while a very long one is in prefill", "只有在极长提示词预填充期间，短提示词才慢"),
         why=Words("the long prompt fills the steps", "长提示词占满了每一步"),

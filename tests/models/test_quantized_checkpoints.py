@@ -1,0 +1,155 @@
+"""Models whose matrices are packed: the same logits and the same text as transformers with the matrices unpacked.
+
+The packers (tests/quantization/packers.py) write the numbers one by one and say what they mean; transformers computes with that.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
+
+from headway.artifacts.inspect import inspect
+from headway.errors import ArtifactError, NotBuiltError
+from headway.models.load import load_model
+from headway.models.prepared import identity
+from tests.models.runs import difference, greedy, in_chunks, tokens
+from tests.models.tiny_models import TinyModel
+from tests.models.tiny_sizes import SERVED
+from tests.quantization.packers import BY_NAME, Case, awq
+
+Tiny = Callable[[str], TinyModel]
+TEXT = tokens(3, 40)
+
+
+def packed(model: TinyModel, case: Case, folder: Path, *, only: str = "_proj.weight") -> TinyModel:
+    """`model` with random matrices packed as `case` says, and its twin with the same matrices as they are."""
+    rng = np.random.default_rng(5)
+    tensors = load_file(model.folder / "model.safetensors")
+    plain = dict(tensors)
+    for name in [name for name in tensors if name.endswith(only) and tensors[name].dim() == 2]:
+        out, width = tensors[name].shape
+        stored, weight = case.pack(rng, out, width)
+        del tensors[name]
+        module = name.removesuffix(".weight")
+        tensors |= {f"{module}.{ending}": tensor.contiguous() for ending, tensor in stored.items()}
+        plain[name] = torch.from_numpy(np.ascontiguousarray(weight)).float()
+    folder.mkdir(exist_ok=True)
+    config = json.loads((model.folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"quantization_config": case.claim}))
+    save_file(tensors, folder / "model.safetensors")
+    twin = folder / "twin"  # in a file, because transformers has names of its own for experts
+    twin.mkdir()
+    (twin / "config.json").write_text(json.dumps(config))
+    save_file(plain, twin / "model.safetensors", {"format": "pt"})
+    oracle = AutoModelForCausalLM.from_pretrained(twin, dtype=torch.float32, attn_implementation="eager").eval()
+    return TinyModel(case.name, folder, oracle)
+
+
+# One of every kernel of reading; all the others are compared number by number in tests/quantization.
+@pytest.mark.parametrize(
+    "name",
+    ["awq", "gptq 4 bit", "gptq 4 bit act-order", "gptq 3 bit", "gptq 8 bit", "gptq v2", "packed 4 bit zero points", "packed 4 bit act-order",
+     "int8 by output", "float8 by output", "nvfp4", "mxfp4", "fp8 one scale", "fp8 blocks", "squeezellm 3 bit outliers", "nf4 twice"],
+)  # fmt: skip
+def test_the_same_text_as_transformers_with_unpacked_weights(tiny: Tiny, name: str, tmp_path: Path) -> None:
+    model = packed(tiny("qwen2"), BY_NAME[name], tmp_path)
+    ours = load_model(inspect(str(tmp_path)), torch.float32, implementation="vllm")
+    assert difference(in_chunks(ours, TEXT, 23), model.logits(TEXT)) < 2e-4
+    assert greedy(ours, TEXT, 12, never=2) == model.greedy(TEXT, 12)
+
+
+def test_fused_projections(tiny: Tiny, tmp_path: Path) -> None:
+    """Phi-3 stores queries, keys and values as one matrix."""
+    model = packed(tiny("phi3"), BY_NAME["gptq 4 bit"], tmp_path)
+    ours = load_model(inspect(str(tmp_path)), torch.float32, context_length=SERVED)
+    assert difference(in_chunks(ours, TEXT, 40), model.logits(TEXT)) < 2e-4
+
+
+def test_a_packed_head(tiny: Tiny, tmp_path: Path) -> None:
+    model = packed(tiny("mistral"), BY_NAME["gptq 4 bit"], tmp_path, only="lm_head.weight")
+    ours = load_model(inspect(str(tmp_path)), torch.float32)
+    assert difference(in_chunks(ours, TEXT, 40), model.logits(TEXT)) < 2e-4
+
+
+def test_packed_experts(tiny: Tiny, tmp_path: Path) -> None:
+    case = Case("awq", {**BY_NAME["awq"].claim, "group_size": 16}, awq(16))
+    model = packed(tiny("qwen3_moe"), case, tmp_path / "packed")
+    packed_names = set(load_file(tmp_path / "packed" / "model.safetensors"))
+    assert "model.layers.0.mlp.experts.5.down_proj.qweight" in packed_names
+    ours = load_model(inspect(str(tmp_path / "packed")), torch.float32)
+    assert difference(in_chunks(ours, TEXT, 40), model.logits(TEXT)) < 2e-4
+
+
+def test_the_log_says_once_what_happens(tiny: Tiny, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    packed(tiny("smollm"), BY_NAME["awq"], tmp_path)
+    with caplog.at_level(logging.INFO):
+        load_model(inspect(str(tmp_path)), torch.bfloat16)
+    (line,) = [record.message for record in caplog.records if "unpacked" in record.message]
+    assert line.startswith("21 weights are stored as AWQ int4, groups of 32; they are unpacked to torch.bfloat16")
+
+
+def test_prepared_weights_follow_from_every_part(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scales in another file that changes are noticed; what was prepared is used otherwise."""
+    monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(identity, "SMALLEST_BYTES", 1)
+    folder = tmp_path / "m"
+    packed(tiny("smollm"), BY_NAME["gptq 4 bit"], folder)
+    first = in_chunks(load_model(inspect(str(folder)), torch.float32), TEXT, 40)
+    assert torch.equal(in_chunks(load_model(inspect(str(folder)), torch.float32), TEXT, 40), first)
+    assert len(list((tmp_path / "cache").rglob("*.safetensors"))) == 1
+    tensors = load_file(folder / "model.safetensors")
+    scales = {name: tensor for name, tensor in tensors.items() if name.endswith(".scales")}
+    (folder / "model.safetensors").unlink()
+    save_file({name: tensor for name, tensor in tensors.items() if name not in scales}, folder / "model-00001-of-00002.safetensors")
+    for factor in (1, 2):
+        save_file({name: tensor * factor for name, tensor in scales.items()}, folder / "model-00002-of-00002.safetensors")
+        places = {name: f"model-0000{2 if name in scales else 1}-of-00002.safetensors" for name in tensors}
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
+        again = in_chunks(load_model(inspect(str(folder)), torch.float32), TEXT, 40)
+        assert torch.equal(again, first) == (factor == 1)
+    assert len(list((tmp_path / "cache").rglob("*.safetensors"))) == 3
+
+
+def test_biases_of_zeros_that_tools_add(tiny: Tiny, tmp_path: Path) -> None:
+    model = packed(tiny("smollm"), BY_NAME["gptq 4 bit"], tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    name = "model.layers.0.mlp.up_proj.bias"
+    save_file(tensors | {name: torch.zeros(96, dtype=torch.float16)}, tmp_path / "model.safetensors")
+    ours = load_model(inspect(str(tmp_path)), torch.float32)
+    assert difference(in_chunks(ours, TEXT, 40), model.logits(TEXT)) < 2e-4
+    save_file(tensors | {name: torch.ones(96, dtype=torch.float16)}, tmp_path / "model.safetensors")
+    with pytest.raises(ArtifactError) as refused:
+        load_model(inspect(str(tmp_path)), torch.float32)
+    assert refused.value.reason == "unexpected_tensor"
+
+
+def test_a_matrix_of_another_size_than_the_configuration_says(tiny: Tiny, tmp_path: Path) -> None:
+    packed(tiny("smollm"), BY_NAME["awq"], tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"intermediate_size": 64}))
+    with pytest.raises(ArtifactError) as refused:
+        load_model(inspect(str(tmp_path)), torch.float32)
+    assert refused.value.reason == "tensor_shape"
+
+
+def test_packed_matrices_that_are_stored_transposed_are_refused(tiny: Tiny, tmp_path: Path) -> None:
+    packed(tiny("gpt2"), BY_NAME["gptq 4 bit"], tmp_path, only="c_fc.weight")
+    with pytest.raises(NotBuiltError) as refused:
+        load_model(inspect(str(tmp_path)), torch.float32)
+    assert refused.value.reason == "quantization_not_built"
+
+
+def test_models_of_transformers_are_not_read_packed(tiny: Tiny, tmp_path: Path) -> None:
+    packed(tiny("smollm"), BY_NAME["awq"], tmp_path)
+    with pytest.raises(NotBuiltError) as refused:
+        load_model(inspect(str(tmp_path)), torch.float32, implementation="transformers")
+    assert refused.value.reason == "quantization_not_built"
+    assert "natively" in refused.value.message
