@@ -21,6 +21,7 @@ from headway.errors import HeadwayError
 from tests.artifacts.model_files import finish, gguf_writer, write_gguf
 from tests.cases.broken_files import POINTER
 from tests.cases.tiny_model import save_tiny_model
+from tests.quantization.packers import BY_NAME
 
 GREEDY = SamplingParams(temperature=0, max_tokens=4, ignore_eos=True)
 
@@ -116,11 +117,13 @@ def test_the_table_can_fail(model: Path) -> None:
     assert len(load(model).generate("abc", GREEDY, use_tqdm=False)[0].outputs[0].token_ids) == 4
 
 
-# C07: the flag against the config. Formats that are known but not read yet say so; only a contradiction is a conflict.
+# C07: the flag against the config. Only a contradiction is a conflict; where they agree, the tensors decide, and here they are wrong.
 _STORED = {"gptq": "gptq", "awq": "awq", "fp8": "fp8", "compressed-tensors": "compressed-tensors", "bitsandbytes": "bitsandbytes"}
 _FLAGS = {"gptq": "gptq", "gptq_marlin": "gptq", "awq": "awq", "fp8": "fp8"}
 _TENSORS = {"gptq": (".qweight", ".scales"), "awq": (".qweight", ".scales"), "fp8": (".weight_scale",),
-            "compressed-tensors": (".weight_packed", ".weight_scale"), "bitsandbytes": (".absmax",)}  # fmt: skip
+            "compressed-tensors": (".weight_packed", ".weight_scale"), "bitsandbytes": (".weight.absmax",)}  # fmt: skip
+_STOPS = {"gptq": "packed_part_missing", "awq": "packed_part_missing", "fp8": "packed_dtype", "compressed-tensors": "invalid_quantization",
+          "bitsandbytes": "packed_part_missing"}  # fmt: skip
 
 
 @pytest.mark.parametrize("flag", [None, *_FLAGS])
@@ -140,15 +143,31 @@ def test_quantization_flag_against_config(
     if stored is None:
         assert error.reason == ("not_built" if flag == "fp8" else "quantization_conflict")
     elif flag is None:
-        assert error.reason == ("unknown_quantization" if stored == "xyz" else "quantization_not_built")
-        assert stored in error.message
+        assert error.reason == _STOPS.get(stored, "unknown_quantization")
+        assert stored in error.message or _Q in error.message or "config_groups" in error.message
     elif _FLAGS[flag] == stored:
-        assert error.reason == "quantization_not_built"
+        assert error.reason == _STOPS[stored]
         assert (f"--quantization {flag} read as {stored}" in caplog.text) == (flag != stored)
     else:
         assert error.reason == "quantization_conflict"
         for part in (stored, flag, "config.json", str(model)):
             assert part in error.message
+
+
+@pytest.mark.parametrize("flag", [None, "awq", "awq_marlin"])
+def test_a_packed_checkpoint_runs_with_the_flag_that_agrees_and_without(flag: str | None, model: Path, caplog: pytest.LogCaptureFixture) -> None:
+    case = BY_NAME["awq"]
+    stored, weight = case.pack(np.random.default_rng(3), 32, 32)
+    plain = torch.from_numpy(np.ascontiguousarray(weight)).float()
+    retensor(model, lambda tensors: tensors.update({f"{_Q}.weight": plain}))
+    expected = load(model).generate("abc", GREEDY, use_tqdm=False)[0].outputs[0].token_ids
+    parts = {f"{_Q}.{ending}": tensor for ending, tensor in stored.items()}
+    retensor(model, lambda tensors: (tensors.pop(f"{_Q}.weight"), tensors.update(parts)))
+    edit(model, quantization_config=case.claim)
+    with caplog.at_level(logging.INFO):
+        found = load(model, quantization=flag).generate("abc", GREEDY, use_tqdm=False)[0].outputs[0].token_ids
+    assert found == expected
+    assert "1 weights are stored as AWQ int4" in caplog.text
 
 
 def test_a_flag_that_nobody_knows_lists_what_is_known(model: Path) -> None:

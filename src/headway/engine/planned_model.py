@@ -36,7 +36,7 @@ def planned_model(config: EngineConfig, card: ModelCard, dtype: torch.dtype, ker
     asked = config.max_model_len
     context = asked if asked is not None and asked != AUTO else card.context_length
     plan = _plan(config, card, context or 1, kernels)
-    copied = head_copy(card) if isinstance(plan, NativePlan) else 0  # models of transformers keep one matrix for both
+    copied = head_copy(plan.card) if isinstance(plan, NativePlan) else 0  # models of transformers keep one matrix for both
     weights = held_weight_bytes(plan.parameters, copied, dtype.itemsize)
     expected = cache_size(config, card, plan.config.kv_shape, dtype, weights, to_load=weights)
     if expected.max_model_len != context:

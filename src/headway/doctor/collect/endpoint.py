@@ -10,11 +10,13 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
+from headway.doctor.collect.bounded_answer import Bounded, ask
 from headway.doctor.collect.metrics import scrape
 from headway.doctor.collect.transcript import Transcript
 from headway.errors import DoctorError
@@ -23,70 +25,114 @@ _TOKENS: Final = 16
 _SAMPLES_AT_MOST: Final = 100
 _SAMPLE_MEMBERS: Final = ("prompt", "messages", "tools", "cache_salt", "model", "prompt_logprobs")
 _TEXT: Final = "Count from one to twenty in words."
+_QUESTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "/v1/completions": {"prompt": _TEXT},
+    "/v1/chat/completions": {"messages": [{"role": "user", "content": _TEXT}]},
+}
+_TERMS: Final = {"max_tokens": _TOKENS, "temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
+_NO_SUCH_ROUTE: Final = (404, 405, 501)
+_BODY_CHARS: Final = 2000
+_ERROR_CHARS: Final = 300
+_MODELS_AT_MOST: Final = 100
 
 
-def client_for(api_key: str | None, verify: bool = True, timeout: float = 120.0) -> httpx.Client:
-    """Proxies of the environment are not used: a probe talks to the server that was named."""
+def client_for(api_key: str | None, verify: bool = True, timeout: float = 60.0) -> httpx.Client:
+    """`timeout`: seconds for one answer. Proxies of the environment are not used: a probe talks to the server that was named."""
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    return httpx.Client(headers=headers, timeout=httpx.Timeout(timeout, connect=5.0), trust_env=False, verify=verify, follow_redirects=False)
+    limits = httpx.Timeout(timeout, connect=min(5.0, timeout))
+    return httpx.Client(headers=headers, timeout=limits, trust_env=False, verify=verify, follow_redirects=False)
 
 
 def ask_health(client: httpx.Client, url: str, transcript: Transcript) -> dict[str, Any]:
     """`health` (status, body) and `models` (ids), each None when it did not answer. Never raises for what the server does."""
-    return {"url": url, "health": _get(client, f"{url}/health", transcript), "models": _models(client, url, transcript)}
+    health = _get(client, f"{url}/health", transcript)
+    models = None if health is None else _models(client, url, transcript)
+    shown = None if health is None else {"status": health.status, "body": health.text[:_BODY_CHARS]}
+    return {"url": url, "health": shown, "models": models}
 
 
-def _get(client: httpx.Client, url: str, transcript: Transcript) -> dict[str, Any] | None:
+def _get(client: httpx.Client, url: str, transcript: Transcript) -> Bounded | None:
     try:
-        response = client.get(url)
+        found = ask(client, url)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         transcript.say(f"GET {url}: {type(error).__name__}: {error}")
         return None
-    transcript.say(f'"GET {response.request.url.path} HTTP/1.1" {response.status_code}')
-    return {"status": response.status_code, "body": response.text[:2000]}
+    transcript.say(f'"GET {httpx.URL(url).path} HTTP/1.1" {found.status}')
+    return found
 
 
 def _models(client: httpx.Client, url: str, transcript: Transcript) -> list[str] | None:
-    answer = _get(client, f"{url}/v1/models", transcript)
-    if answer is None or answer["status"] != 200:
-        if answer is not None:
-            transcript.say(f"Error code: {answer['status']} - {answer['body'][:300]}")
+    found = _get(client, f"{url}/v1/models", transcript)
+    if found is None:
+        return None
+    if found.status != 200:
+        transcript.say(f"Error code: {found.status} - {found.text[:_ERROR_CHARS]}")
         return None
     try:
-        return [str(entry["id"]) for entry in json.loads(answer["body"]).get("data", [])]
+        return [str(entry["id"]) for entry in found.json().get("data", [])][:_MODELS_AT_MOST]
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def timed_request(client: httpx.Client, url: str, model: str, transcript: Transcript, server: str | None = None) -> dict[str, Any] | None:
-    """One streamed completion as a row of `requests`; None when it failed (the transcript says how).
+def timed_request(client: httpx.Client, url: str, model: str, transcript: Transcript, server: str | None) -> dict[str, Any] | None:
+    """One streamed answer as a row of `requests`; None when there was none (the transcript says how).
 
-    `server`: the address whose /metrics belong to the server behind `url`, when `url` is a proxy.
+    `server`: the address whose /metrics belong to the server behind `url`; None leaves its times out.
     """
-    before = histograms(client, server or url)
+    before = histograms(client, server) if server is not None else {}
+    refused: list[tuple[str, int, str]] = []
+    for path, question in _QUESTIONS.items():
+        streamed = _streamed(client, f"{url}{path}", {"model": model, **question, **_TERMS}, transcript)
+        if isinstance(streamed, Bounded):
+            refused.append((path, streamed.status, streamed.text))
+            if streamed.status in _NO_SUCH_ROUTE or "does not support" in streamed.text:
+                continue
+            break
+        if streamed is None:
+            return None
+        row = {"id": "probe", **_tokens(streamed.tail), **client_times(streamed.arrivals, streamed.sizes)}
+        return row | server_times(before, histograms(client, server)) if server is not None else row
+    path, status, text = refused[-1]
+    if len(refused) == len(_QUESTIONS):
+        transcript.say("the server has no route that generates text; no request was timed")
+    else:
+        transcript.say(f'"POST {path} HTTP/1.1" {status}\nError code: {status} - {text[:_ERROR_CHARS]}')
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Streamed:
+    """`arrivals`: seconds from the start to each piece; `sizes`: events in each; `tail`: the last bytes."""
+
+    arrivals: list[float]
+    sizes: list[int]
+    tail: bytes
+
+
+def _streamed(client: httpx.Client, url: str, body: Mapping[str, Any], transcript: Transcript) -> _Streamed | Bounded | None:
+    """The answer, or the refusal; None when there was neither in time."""
     start = time.perf_counter()
     arrivals: list[float] = []
     sizes: list[int] = []
-    body = {"model": model, "prompt": _TEXT, "max_tokens": _TOKENS, "temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
     tail = b""
+    most = client.timeout.read or 60.0
     try:
-        with client.stream("POST", f"{url}/v1/completions", json=body) as response:
-            if response.status_code != 200:
-                response.read()
-                transcript.say(f'"POST /v1/completions HTTP/1.1" {response.status_code}\nError code: {response.status_code} - {response.text[:300]}')
-                return None
+        with client.stream("POST", url, json=dict(body)) as response:
             for piece in response.iter_bytes():
                 arrivals.append(time.perf_counter() - start)
                 sizes.append(piece.count(b"data:"))
                 tail = (tail + piece)[-4096:]
-    except httpx.HTTPError as error:
-        transcript.say(f"POST {url}/v1/completions: {type(error).__name__}: {error}")
+                if arrivals[-1] > most:
+                    raise httpx.ReadTimeout(f"the answer was not complete after {most:g} s", request=response.request)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        transcript.say(f"POST {url}: {type(error).__name__}: {error}")
         return None
+    if response.status_code != 200:
+        return Bounded(response.status_code, tail.decode("utf-8", "replace"))
     if not arrivals:
-        transcript.say(f"POST {url}/v1/completions: the answer was empty")
+        transcript.say(f"POST {url}: the answer was empty")
         return None
-    row = {"id": "probe", **_tokens(tail), **client_times(arrivals, sizes)}
-    return row | server_times(before, histograms(client, server or url))
+    return _Streamed(arrivals, sizes, tail)
 
 
 def _tokens(tail: bytes) -> dict[str, int]:

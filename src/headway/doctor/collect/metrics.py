@@ -9,6 +9,7 @@ from typing import Any, Final
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from headway.doctor.collect.bounded_answer import ask
 from headway.errors import DoctorError
 
 _SAMPLES_AT_MOST: Final = 20_000
@@ -34,13 +35,16 @@ def _key(name: str, labels: Mapping[str, str]) -> str:
 def scrape(client: httpx.Client, url: str) -> dict[str, float]:
     """Raises DoctorError (`metrics_unreachable`, `metrics_invalid`)."""
     try:
-        response = client.get(f"{url}/metrics")
-        response.raise_for_status()
+        found = ask(client, f"{url}/metrics")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise DoctorError(
-            f"{url}/metrics does not answer: {error}", reason="metrics_unreachable", fix="Name the server's own address; /metrics is on the same port."
-        ) from error
-    return parse_metrics(response.text)
+        raise _unreachable(url, f"does not answer: {str(error) or type(error).__name__}") from error
+    if found.status != 200:
+        raise _unreachable(url, f"answers with HTTP {found.status}")
+    return parse_metrics(found.text)
+
+
+def _unreachable(url: str, why: str) -> DoctorError:
+    return DoctorError(f"{url}/metrics {why}", reason="metrics_unreachable", fix="Name the server's own address; its /metrics is on the same port.")
 
 
 def watch(

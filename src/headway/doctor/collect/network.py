@@ -6,6 +6,7 @@ import socket
 import ssl
 import time
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 
 import psutil
@@ -27,17 +28,25 @@ class Address:
 def parse_address(text: str, default_port: int = 8000) -> Address:
     """`HOST:PORT`, `[::1]:PORT`, `HOST`, or a URL. Raises DoctorError (`address_invalid`)."""
     plain = text.split("://", 1)[-1].split("/", 1)[0].rsplit("@", 1)[-1]
+    plain = plain.split("?", 1)[0]
     default = 443 if text.startswith("https://") else 80 if text.startswith("http://") else default_port
     if plain.startswith("["):
         host, _, rest = plain[1:].partition("]")
         port = rest.lstrip(":")
-    elif plain.count(":") > 1:
+    elif plain.count(":") > 1 and _is_ipv6(plain):
         host, port = plain, ""
     else:
         host, _, port = plain.partition(":")
-    if not host or (port and not (port.isdecimal() and 0 < int(port) < 65536)):
+    if not host or any(letter.isspace() for letter in host) or (port and not (port.isdecimal() and 0 < int(port) < 65536)):
         raise DoctorError(f"{text[:80]!r} is no address", reason="address_invalid", fix="Give HOST:PORT, such as 10.0.0.2:8000.")
     return Address(host, int(port) if port else default)
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return ip_address(text).version == 6
+    except ValueError:
+        return False
 
 
 def probe(address: Address, transcript: Transcript) -> bool:
@@ -46,7 +55,7 @@ def probe(address: Address, transcript: Transcript) -> bool:
     start = time.perf_counter()
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except socket.gaierror as error:
+    except (socket.gaierror, UnicodeError) as error:
         transcript.say(f"Could not resolve host: {host} ([Errno {error.errno}] {error.strerror})")
         return False
     ips = list(dict.fromkeys(str(entry[4][0]) for entry in found))

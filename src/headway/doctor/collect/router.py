@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import httpx
 
+from headway.doctor.collect.bounded_answer import ask
 from headway.doctor.collect.metrics import scrape
 from headway.doctor.collect.transcript import Transcript
 from headway.doctor.words import Words
@@ -46,10 +47,11 @@ def place_of(url: str, management: str | None, metrics: str | None) -> RouterPla
 def walk(client: httpx.Client, place: RouterPlace, prompt: str, transcript: Transcript) -> tuple[list[Step], dict[str, Any]]:
     """The steps, and the parts of a context that they brought. Nothing is generated: the request is only previewed."""
     steps: list[Step] = []
-    part: dict[str, Any] = {"command": "vllm-sr serve"}
+    part: dict[str, Any] = {}
     startup = _json(client, f"{place.management}/startup-status", transcript)
     steps.append(_startup_step(startup, place))
     if startup is not None:
+        part["command"] = "vllm-sr serve"
         steps += _deployment_steps(startup, transcript)
     try:
         sample = scrape(client, place.metrics)
@@ -69,16 +71,16 @@ _METRICS: Final = Words("metrics", "指标")
 
 def _json(client: httpx.Client, url: str, transcript: Transcript, body: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
     try:
-        response = client.get(url) if body is None else client.post(url, json=dict(body))
+        response = ask(client, url, body)
         answer = response.json()
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         transcript.say(f"{url}: {type(error).__name__}: {error}")
         return None
     except ValueError:
-        transcript.say(f"{url}: HTTP {response.status_code}, no JSON")
+        transcript.say(f"{url}: HTTP {response.status}, no JSON")
         return None
-    if response.status_code not in (200, 503):
-        transcript.say(f"{url}: HTTP {response.status_code} {json.dumps(answer)[:300]}")
+    if response.status not in (200, 503):
+        transcript.say(f"{url}: HTTP {response.status} {json.dumps(answer)[:300]}")
         return None
     return answer if isinstance(answer, dict) else None
 

@@ -22,6 +22,7 @@ Program = Literal["vllm", "headway", "vllm-srun", "vllm-sr", "llama.cpp", "sglan
 
 NON_DEFAULT: Final = sight("non-default args: ", pattern=r"non-default args: (?P<args>\{.*\})", reach=1 << 15)
 ENGINE_CONFIG: Final = sight("LLM engine (v", pattern=r"LLM engine \(v(?P<version>[^)]+)\) with config: (?P<config>.*)", reach=1 << 15)
+NAMESPACE: Final = sight("args: Namespace(", pattern=r"args: Namespace\((?P<args>.*)\)", reach=1 << 15)
 VERSION: Final = sight("API server version", pattern=r"(?P<program>vLLM|Headway) API server version (?P<version>\S+)")
 _PROGRAMS: Final[dict[Program, tuple[str, ...]]] = {
     "llama.cpp": ("llama_model_loader:", "llama_kv_cache", "ggml_", "llama_init_from_model", "main: server is listening"),
@@ -34,7 +35,7 @@ _PROGRAMS: Final[dict[Program, tuple[str, ...]]] = {
 }
 # the name may stand in what was taken off the line, so any line with the anchor counts
 _PROGRAM_SIGHTS: Final = {program: sight(*anchors, pattern="") for program, anchors in _PROGRAMS.items()}
-SIGHTS: Final = (NON_DEFAULT, ENGINE_CONFIG, VERSION, *_PROGRAM_SIGHTS.values())
+SIGHTS: Final = (NON_DEFAULT, ENGINE_CONFIG, NAMESPACE, VERSION, *_PROGRAM_SIGHTS.values())
 
 # what the engine's own line calls differently from the flag
 _CONFIG_NAMES: Final = {"max_seq_len": "max_model_len", "enable_prefix_caching": "enable_prefix_caching"}
@@ -88,6 +89,8 @@ def launch_of(log: Log, context: Context) -> Launch:
     config: dict[str, Fact[str]] = {}
     for hit in log.hits(ENGINE_CONFIG):
         config |= _pairs(hit)
+    for hit in log.hits(NAMESPACE):  # older versions list every option, given or not
+        config = _namespace(hit) | config
     versions = log.hits(VERSION, ENGINE_CONFIG)
     version = versions[0]["version"] if versions else context.text("versions.vllm")
     return Launch(_program(log, command), version, flags, config, command)
@@ -126,9 +129,24 @@ def _literal(hit: Hit) -> dict[str, Fact[str]]:
     try:
         given = ast.literal_eval(hit["args"])
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return {}
+        # a value is an object: `[LoRAModulePath(name='a', path='/a')]`
+        given = {pair["name"]: pair["text"].strip("'\"") for pair in _ENTRY.finditer(hit["args"])}
     quote = hit.quote()
     return {str(name): Fact(_safe(str(name), str(value)), quote) for name, value in given.items()} if isinstance(given, dict) else {}
+
+
+_VALUE: Final = r"'[^']*'|\"[^\"]*\"|\[[^\[\]]*\]|\{[^{}]*\}|[^,\s{}\[\]]+"
+_ENTRY: Final = re.compile(rf"'(?P<name>[a-z_]+)': (?P<text>{_VALUE})")
+_OPTION: Final = re.compile(rf"(?P<name>[a-z_]+)=(?P<text>{_VALUE})")
+
+
+def _namespace(hit: Hit) -> dict[str, Fact[str]]:
+    quote = hit.quote()
+    return {
+        option["name"]: Fact(_safe(option["name"], option["text"].strip("'\"")), quote)
+        for option in _OPTION.finditer(hit["args"])
+        if option["text"] not in ("None", "''", "[]")
+    }
 
 
 def _safe(name: str, value: str) -> str:

@@ -1,4 +1,8 @@
-"""Requests with their timings: rows of a table in the log, or the context's `requests`."""
+"""Requests with their timings: rows of a table in the log, or the context's `requests`.
+
+A table is a line of column names with rows below it, whatever names the rows; rows that stand between other lines of the
+log are found by an id such as `r017`.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +17,17 @@ from headway.doctor.evidence.log.log import Log
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import Quote
 
-HEADER: Final = sight(
-    "prompt_tok", "ttft_cli", "ttft_srv", "ttft_s", "ttft_ms", "queue_s", "queue_ms", "first_content", "out_tok", pattern=r"^[\s|]*[a-z_]\w*(?:[\s|]+[a-z_0-9]+){3,}[\s|]*$"
-)
 ROW: Final = sight(
     *(f"r{number:02}" for number in range(100)),
     *(f"{letter}{digit} " for letter in ("r", "#", "req-", "req") for digit in range(10)),
     *(f"{letter}{digit}" for letter in ("req-", "req") for digit in range(10)),
-    pattern=r"^[\s|]*(?P<id>(?:r|req-?|#)?\d[\w-]*)(?P<cells>(?:[\s|]+[\w.\-/%+:]+){3,})[\s|]*$",
+    pattern=r"^[\s|]*(?=\S*\d|.*[\s|]\d)(?P<id>[\w#][\w.:#/\-]*)(?P<cells>(?:[\s|]+[\w.\-/%+:,#]+){2,})[\s|]*$|^(?P<rule>[\s|+:=\-]{5,})$",
     series=True,
 )
+HEADER: Final = sight(
+    "prompt_tok", "input_tok", "out_tok", "output_tok", "ttft_", "queue_s", "queue_ms", "prefill_s", "prefill_ms", "itl_", "first_content", "finish_reason", "tokens_per_s", "tok_per_s", "tok/s", "total_s",
+    pattern=r"^[\s|]*(?:[a-z_#]\w*(?:[\s|]+[a-z_][\w/%]*){2,})[\s|]*$", below=ROW,
+)  # fmt: skip
 SIGHTS: Final = (HEADER, ROW)
 
 # what a table may call the thing, seconds first; a `_ms` column is turned into seconds
@@ -106,6 +111,8 @@ def _from_table(log: Log) -> list[RequestRow]:
     rows: list[RequestRow] = []
     headers = list(log.hits(HEADER))
     for hit in log.hits(ROW):
+        if not hit["id"]:
+            continue
         header = next((found for found in reversed(headers) if _above(found, hit)), None)
         if header is None:
             continue

@@ -44,7 +44,7 @@ ALLOWED_MEAN = 0.02
 
 
 class PromptsOfVllm(LabelLogitsReader):
-    """Asks about cases only. Labels are this reader's, except that vLLM's sides are called yes and no, in this order."""
+    """Asks about cases only. Labels are this reader's, in its order, except that vLLM calls sides yes and no."""
 
     def __init__(self, tokenizer: Tokenizer, prompts: dict[str, dict[str, Any]]):
         super().__init__(tokenizer, 8192, LabelLogitsOptions(labels="codes"))
@@ -57,8 +57,12 @@ class PromptsOfVllm(LabelLogitsReader):
         assert isinstance(plan, QuestionPlan)
         [row] = plan.rows
         recorded = self._recorded[_key(subject.state, question)]
-        detail = LabelLogits(tuple(reversed(recorded["labels"]))) if question.type == "noul" else row.detail
-        row = replace(row, token_ids=tuple(map(int, recorded["prompt"].split())), detail=detail)
+        wanted = row.detail
+        assert isinstance(wanted, LabelLogits)
+        if question.type == "noul":
+            (no, yes), (their_yes, their_no) = self.alphabet.sides, recorded["labels"]
+            wanted = LabelLogits(tuple({no.token_id: their_no, yes.token_id: their_yes}[token] for token in wanted.token_ids))
+        row = replace(row, token_ids=tuple(map(int, recorded["prompt"].split())), detail=wanted)
         return replace(plan, rows=(row,), input_tokens=row.cost)
 
 

@@ -140,7 +140,7 @@ class _Scanner:
         seeking: list[Sight] = list(sights)
         under, self._below = self._below, {}
         for piece in raw.rstrip("\r").split("\r"):
-            held = [sight for sight in seeking if len(piece) == len(raw) or any(anchor in piece for anchor in sight.anchors)]
+            held = [sight for sight in seeking if len(piece) == len(raw) or sight in under or any(anchor in piece for anchor in sight.anchors)]
             if not held or (line := self._records.owned(undress(source, number, piece), above)) is None:
                 continue
             text = without_request_text(line.text)

@@ -51,8 +51,10 @@ CUSTOM_CODE: Final = sight(
     "contains custom code which must be executed",
     "requires you to execute the configuration file in that repo",
     "requires to execute some code in that repo",
+    "to allow custom code to be run",
+    "If the model is a custom model not yet available",
     "[remote_code]",
-    pattern=r"(?:(?<![\w.\-/])(?P<name>[\w.\-/]{1,200}) (?:contains custom code which must be executed|requires you to execute the \w+ file|requires to execute some code in that repo)|\[remote_code\])",
+    pattern=r"(?:(?<![\w.\-/])(?P<name>[\w.\-/]{1,200}) (?:contains custom code which must be executed|requires you to execute the \w+ file|requires to execute some code in that repo)|to allow custom code to be run|If the model is a custom model not yet available|\[remote_code\])",
 )
 
 
@@ -89,7 +91,7 @@ def may_not_be_fetched(case: Case) -> Found | None:
         fixes = [
             Fix(
                 Words(
-                    "wait until the owners grant the request (the page of the model shows its state), or accept the terms of another model; then log in with that account",
+                    "wait until the owners approve the request (the page of the model shows its state), or accept the terms of another model; then log in with that account",
                     "等待所有者批准（模型页面会显示状态），或改用另一个模型并接受其条款；然后用该账号登录",
                 ),
                 "hf auth login",

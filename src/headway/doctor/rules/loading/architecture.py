@@ -135,6 +135,7 @@ def _failed_import(case: Case, inspected: Hit | None, refused: Hit) -> Hit | Non
         and (hit.line.number < refused.line.number or refused is inspected)
         and hit.line.number not in umbrellas
         and hit["type"].rsplit(".", 1)[-1] not in _NOT_THE_CAUSE
+        and "Error raised in subprocess" not in hit.line.text  # the frame around the exception that follows
     ]
     imports = [
         hit
@@ -192,6 +193,21 @@ def _import_failed(name: str, broken: Hit, around: Sequence[Quote]) -> Found:
                 f"pip uninstall -y {root}",
             )
         )
+    elif found := re.search(r"operator (?P<package>torchvision|torchaudio)::\w+ does not exist", message):
+        root = found["package"]
+        what = Words(
+            f"{root} was built for another torch ({found[0]})", f"{root} 是为另一个 torch 构建的（{found[0]}）"
+        )
+        fixes.append(
+            Fix(
+                Words(
+                    f"reinstall {root} together with torch, so that both versions match",
+                    f"将 {root} 与 torch 一起重装，使两者版本匹配",
+                ),
+                f"pip install --force-reinstall torch {root}",
+            )
+        )
+        verify = Words(f'`python -c "import {root}"` prints nothing', f'`python -c "import {root}"` 没有输出')
     else:
         what = Words(f"its module raised {message[:160]}", f"其模块抛出 {message[:160]}")
         fixes.append(

@@ -71,8 +71,8 @@ def _full(case: Case, hit: Hit) -> Found | None:
     wanted, left = hit["wanted"], hit["free"]
     if wanted:
         numbers = Words(
-            f": {float(wanted) / 1e3:.1f} GB are needed and {float(left) / 1e3:.1f} GB are free",
-            f"：需要 {float(wanted) / 1e3:.1f} GB，只剩 {float(left) / 1e3:.1f} GB",
+            f": {wanted} MB ({float(wanted) / 1e3:.1f} GB) are needed and {left} MB ({float(left) / 1e3:.1f} GB) are free",
+            f"：需要 {wanted} MB（{float(wanted) / 1e3:.1f} GB），只剩 {left} MB（{float(left) / 1e3:.1f} GB）",
         )
     elif hit["amount"]:
         numbers = Words(

@@ -142,7 +142,7 @@ def only_an_exit_code(case: Case) -> Found | Abstention | None:
         )
     elif number == 7:
         fixes = [
-            Fix(Words("give the container more shared memory", "给容器更多共享内存"), "docker run --shm-size 8g"),
+            Fix(Words("give the container more shared memory", "给容器更多共享内存"), "--shm-size 8g"),
             Fix(Words("in Kubernetes: a memory-backed volume at /dev/shm", "Kubernetes：在 /dev/shm 挂载内存卷")),
         ]
         verify = Words("`df -h /dev/shm` shows 8 GB", "`df -h /dev/shm` 显示 8 GB")

@@ -27,6 +27,10 @@ MODULE: Final = sight(
     "No module named",
     pattern=r"No module named ['\"]?(?P<module>(?:flash_attn|flashinfer|xformers|vllm_flash_attn|vllm\._C|vllm\._moe_C|deep_gemm|deepgemm|triton|sgl_kernel|apex|transformer_engine|causal_conv1d|mamba_ssm|fla|bitsandbytes|auto_gptq|awq|deep_ep|pplx_kernels|cupy|torch|torchvision|torchaudio|numpy)(?:[\w.]*))",
 )
+ASKED_FOR: Final = sight(
+    "not found in your environment: ",
+    pattern=r"packages that were not found in your environment: (?P<module>\w+)(?P<more>(?:, \w+)*)",
+)
 OPERATORS: Final = sight(
     "_OpNamespace", pattern=r"'_OpNamespace' '(?P<space>\w+)' object has no attribute '(?P<op>\w+)'"
 )
@@ -60,7 +64,7 @@ _OF_THE_DRIVER: Final = ("libcuda.so", "libnvidia-ml.so", "libamdhip", "libhsa")
 
 def extension_is_broken(case: Case) -> Found | None:
     """Only what ended a process counts: an optional module that a warning says is missing is no fault."""
-    hit = _fatal(case, (SYMBOL, LIBRARY, MODULE, OPERATORS, OLD_SYSTEM, NO_OPERATOR))
+    hit = _fatal(case, (SYMBOL, LIBRARY, MODULE, ASKED_FOR, OPERATORS, OLD_SYSTEM, NO_OPERATOR))
     if hit is None or of_the_model_runtime(case):
         return None
     groups = {name: value or "" for name, value in hit.match.groupdict().items()}
@@ -134,7 +138,7 @@ def extension_is_broken(case: Case) -> Found | None:
             f"`strings $(ldconfig -p | awk '/libstdc\\+\\+|libc.so/{{print $NF; exit}}') | grep {groups['version']}` prints it",
             f"`strings $(ldconfig -p | awk '/libstdc\\+\\+|libc.so/{{print $NF; exit}}') | grep {groups['version']}` 有输出",
         )
-    elif module and hit.match.re is MODULE.pattern and not root.startswith("vllm."):
+    elif module and hit.match.re in (MODULE.pattern, ASKED_FOR.pattern) and not root.startswith("vllm."):
         need = Words(
             " It is optional: the engine has attention kernels of its own, and there is no flag to disable it."
             if optional
@@ -158,7 +162,7 @@ def extension_is_broken(case: Case) -> Found | None:
                     f"install {distribution} in the version that matches this torch",
                     f"安装与当前 torch 匹配的 {distribution}",
                 ),
-                f"pip install {distribution}",
+                f"pip install {distribution}{groups.get('more', '').replace(',', '')}",
             )
         )
     else:
@@ -230,8 +234,16 @@ def _fatal(case: Case, sights: tuple[Sight, ...]) -> Hit | None:
             and not overcome(case, hit)
             and not re.search(r"(?i)warning|\bwarn\b", hit.line.text[: hit.match.start()])
         ):
-            return hit
+            return _behind(case, hit)
     return None
+
+
+def _behind(case: Case, hit: Hit) -> Hit:
+    """An operator of vLLM's extension is missing because its library was not loaded; the warning before it says why."""
+    if hit.match.re is not OPERATORS.pattern:
+        return hit
+    why = (earlier for earlier in case.log.hits(SYMBOL, LIBRARY) if earlier.line.number < hit.line.number)
+    return next((earlier for earlier in why if "vllm" in earlier.line.text), hit)
 
 
 def _toolkit(file: str) -> str | None:
@@ -270,6 +282,6 @@ RULES: Final = (
         ),
         check=Words('`python -c "import X"`', '`python -c "import X"`'),
         judge=extension_is_broken,
-        sees=(SYMBOL, LIBRARY, MODULE, OPERATORS, OLD_SYSTEM, NO_OPERATOR),
+        sees=(SYMBOL, LIBRARY, MODULE, ASKED_FOR, OPERATORS, OLD_SYSTEM, NO_OPERATOR),
     ),
 )

@@ -117,14 +117,24 @@ def _name(case: Case, hit: Hit) -> str:
     return named or model_place(case)
 
 
+# first parts of a relative path; no owner on the hub is called like this
+_FOLDERS: Final = frozenset({"models", "model", "checkpoints", "checkpoint", "weights", "output", "outputs", "data", "ckpt", "hub"})
+
+
 def _path(case: Case, name: str, hit: Hit) -> Found | None:
     # `a/b` may be a hub id; anything that starts like a path, or has more parts, is one
-    if not name.startswith(("/", "./", "../", "~")) and name.count("/") < 2 and not name.endswith(".gguf"):
+    near = nearest_known(name, [str(known) for known in case.context.items("model.cached")])
+    like_a_folder = name.split("/")[0].lower() in _FOLDERS and not near and not with_known_owner(name)
+    if (
+        not name.startswith(("/", "./", "../", "~"))
+        and name.count("/") < 2
+        and not name.endswith(".gguf")
+        and not like_a_folder
+    ):
         return None
     if MEANT.search(hit.line.text):
         return None
     relative = not name.startswith(("/", "~"))
-    near = nearest_known(name, [str(known) for known in case.context.items("model.cached")])
     inside = case.context.get("host.in_container") is True
     missing = model_files(case) and file_named(case, "config.json") is None
     if missing:
@@ -156,7 +166,7 @@ def _path(case: Case, name: str, hit: Hit) -> Found | None:
     )
     if inside and not relative and not missing:
         fixes.append(
-            Fix(Words("mount the folder at that place", "把目录挂载到该位置"), f"docker run -v {mount}:{mount}:ro")
+            Fix(Words("mount the folder at that place", "把目录挂载到该位置"), f"-v {mount}:{mount}:ro")
         )
     fixes.append(
         Fix(
@@ -280,7 +290,12 @@ def _spelling(case: Case, name: str, hit: Hit) -> Found | None:
         evidence.append(case.context.quote(f"model.cached.{known.index(near)}"))
     only_case = right.lower() == name.lower()
     difference = (
-        Words("only upper and lower case differ", "只有大小写不同")
+        Words(
+            "no such folder exists from where the server was started, and no owner on the hub is called like this",
+            "在服务器的启动目录下没有这个目录，模型库中也没有这样的所有者",
+        )
+        if name.split("/")[0].lower() in _FOLDERS
+        else Words("only upper and lower case differ", "只有大小写不同")
         if only_case
         else Words("the name is misspelt", "名字拼写有误")
     )

@@ -294,10 +294,8 @@ def _isolation(case: Case, hit: Hit) -> Found | None:
     if not gave or not toolkit:
         fixes.append(
             Fix(
-                Words("start the container with the GPUs", "启动容器时传入 GPU"),
-                "docker run --gpus all"
-                if "docker run" not in case.launch.command
-                else case.launch.command.replace("docker run", "docker run --gpus all", 1),
+                Words("start the container with the GPUs (docker: --gpus all)", "启动容器时传入 GPU（docker：--gpus all）"),
+                _with_gpus(case.launch.command),
             )
         )
     fixes.insert(
@@ -319,6 +317,15 @@ def _isolation(case: Case, hit: Hit) -> Found | None:
     return _found(case, why, seen or hit, fixes, 0.92, path)
 
 
+def _with_gpus(command: str) -> str:
+    """The command as given, with the GPUs; without one the option alone."""
+    if "docker run" in command:
+        return command.replace("docker run", "docker run --gpus all", 1)
+    if "compose" in command:
+        return "deploy: {resources: {reservations: {devices: [{driver: nvidia, count: all, capabilities: [gpu]}]}}}"
+    return "--gpus all"
+
+
 def _no_driver(case: Case, hit: Hit) -> Found | None:
     seen = case.log.first(NO_DRIVER)
     if seen is None:
@@ -331,7 +338,7 @@ def _no_driver(case: Case, hit: Hit) -> Found | None:
         ),
         seen,
         [
-            Fix(Words("in a container: pass the GPUs", "若在容器中：传入 GPU"), "docker run --gpus all"),
+            Fix(Words("in a container: pass the GPUs", "若在容器中：传入 GPU"), _with_gpus(case.launch.command)),
             Fix(
                 Words(
                     "on the host: see whether the driver answers, else install and load it",

@@ -255,7 +255,7 @@ def compiled_slowly(case: Case) -> Found | None:
                     "keep the compile cache on a volume, so that only the first start pays",
                     "把编译缓存放在卷上，只有首次启动需要编译",
                 ),
-                f"docker run -v vllm-cache:{place}"
+                f"-v vllm-cache:{place}"
                 if re.match(r"/(?:root|home|app)/", place)
                 else f"export VLLM_CACHE_ROOT={place}",
             ),

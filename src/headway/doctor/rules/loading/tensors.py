@@ -140,10 +140,15 @@ def names_do_not_match(case: Case) -> Found | None:
             f"The file has {groups['got']} tensors, the architecture needs {groups['expected']}",
             f"文件有 {groups['got']} 个张量，架构需要 {groups['expected']} 个",
         )
+    elif "not initialized from checkpoint" in hit.line.text:
+        stated = Words(
+            f"Tensor {name} of {architecture or 'the model'} is missing in the checkpoint (not initialized from it)",
+            f"检查点缺少{architecture or '模型'}的张量 {name}（未能从检查点初始化）",
+        )
     else:
         stated = Words(
             f"Tensor {name} of the checkpoint and the parameters of {architecture or 'the model'} do not go together",
-            f"检查点中的张量名 {name} 与 {architecture or '模型'} 的参数对不上",
+            f"检查点中的张量名 {name} 与{f' {architecture} ' if architecture else '模型'}的参数对不上",
         )
     why = (
         layout.says

@@ -248,7 +248,7 @@ def no_chat_template(case: Case) -> Found | None:
         )
     fixes.append(
         Fix(
-            Words("or give a chat template that this model was trained with", "或提供该模型训练时使用的聊天模板"),
+            Words("give the chat template that this model was trained with", "提供该模型训练时使用的聊天模板"),
             "--chat-template ./chat_template.jinja",
         )
     )

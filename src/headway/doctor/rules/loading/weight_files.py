@@ -124,22 +124,22 @@ def _what(damage: Damage | None, bad: list[ModelFile], name: str) -> Words:
     if damage == "pointer":
         return Words(
             f"{shown}{more.en} is a Git LFS pointer{nbytes.en}, a small text that stands for the weights: the repository was cloned without LFS.",
-            f"{shown}{more.zh} 是 Git LFS 指针{nbytes.zh}，只是代表权重的一小段文本：克隆仓库时没有使用 LFS。",
+            f"{shown_zh}{more.zh} 是 Git LFS 指针{nbytes.zh}，只是代表权重的一小段文本：克隆仓库时没有使用 LFS。",
         )
     if damage == "web page":
         return Words(
             f"{shown}{more.en} is an HTML web page{nbytes.en} (an error or login page that was saved under that name), not a GGUF or safetensors file.",
-            f"{shown}{more.zh} 是一个 HTML 网页{nbytes.zh}（以该名字保存的错误页或登录页），不是 GGUF 或 safetensors 文件。",
+            f"{shown_zh}{more.zh} 是一个 HTML 网页{nbytes.zh}（以该名字保存的错误页或登录页），不是 GGUF 或 safetensors 文件。",
         )
     if damage in ("truncated", "empty"):
         if file is not None and file.nbytes is not None and file.expected:
             return Words(
                 f"{shown}{more.en} is truncated: {file.nbytes:,} of {file.expected:,} bytes are there ({100 * file.nbytes / file.expected:.1f} %), the download was interrupted.",
-                f"{shown}{more.zh} 被截断：只有 {file.nbytes:,} / {file.expected:,} 字节（{100 * file.nbytes / file.expected:.1f} %），下载被中断。",
+                f"{shown_zh}{more.zh} 被截断：只有 {file.nbytes:,} / {file.expected:,} 字节（{100 * file.nbytes / file.expected:.1f} %），下载被中断。",
             )
         return Words(
             f"{shown}{more.en} is truncated{nbytes.en}: its header promises more bytes than the file has, the download or copy was interrupted.",
-            f"{shown}{more.zh} 被截断{nbytes.zh}：文件头声明的字节数多于实际，下载或复制被中断。",
+            f"{shown_zh}{more.zh} 被截断{nbytes.zh}：文件头声明的字节数多于实际，下载或复制被中断。",
         )
     return Words(
         f"{shown} does not start like a weight file: usually it is a Git LFS pointer or an HTML error page under that name (its first bytes tell), or it is damaged.",
