@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from headway.artifacts.card import ModelCard
+from headway.artifacts.parameter_count import count_parameters
 from headway.artifacts.safetensors_header import read_safetensors_header
 from headway.errors import ArtifactError, HeadwayError
 from headway.quantization import weight_reader
@@ -44,6 +45,7 @@ def read(card: ModelCard) -> torch.Tensor:
 def test_values(case: Case, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weight_reader, "_CHUNK_WEIGHTS", chunk)
     card, weight = written(case, tmp_path / "m.safetensors")
+    assert count_parameters(card.tensors, card.quantization) == OUT * WIDTH + 8
     plain = logical_card(card)
     assert set(plain.tensors) == {f"{NAME}.weight", "model.norm.weight"}
     assert plain.parameters == OUT * WIDTH + 8

@@ -80,7 +80,7 @@ def test_a_tensor_that_is_not_there(stored: tuple[ModelCard, dict[str, torch.Ten
     assert refused.value.reason == "missing_tensor"
 
 
-@pytest.mark.parametrize("stored_type", ["Q2_K", "IQ4_XS", "F8_E4M3", "I32"])
+@pytest.mark.parametrize("stored_type", ["IQ2_XS", "TQ1_0", "F8_E4M3", "I32"])
 def test_types_without_an_unpacker_are_named_with_the_supported_ones(tmp_path: Path, stored_type: str) -> None:
     card = card_of({"t": TensorInfo("t", stored_type, (256,), 84, tmp_path / "none", 0)}, tmp_path)
     with WeightReader(card) as reader, pytest.raises(ArtifactError, match=stored_type) as refused:

@@ -11,7 +11,8 @@ from headway.artifacts.card import TensorInfo
 _BOOKKEEPING: Final = (
     ".qzeros", ".scales", ".g_idx", ".weight_scale", ".weight_scale_inv", ".weight_zero_point", ".weight_shape", ".weight_g_idx",
     ".weight_global_scale", ".input_scale", ".input_zero_point", ".input_global_scale", ".lookup_table", ".absmax", ".quant_map",
-    ".nested_absmax", ".nested_quant_map", ".SCB", ".rows", ".cols", ".vals", ".full_rows", ".full_row_indices", ".startrows", ".weight_format", ".rotary_emb.inv_freq", ".position_ids",
+    ".nested_absmax", ".nested_quant_map", ".SCB", ".rows", ".cols", ".vals", ".full_rows", ".full_row_indices", ".startrows",
+    ".weight_format", ".rotary_emb.inv_freq", ".position_ids",
 )  # fmt: skip
 _GGUF_TABLES: Final = frozenset({"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"})
 _PACKED: Final = (".qweight", ".weight_packed")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
-from headway.doctor.collect.assemble import as_context, context_of_machine, context_of_process, joined, with_probes
+from headway.doctor.collect.assemble import as_context, context_of_caller, context_of_machine, context_of_process, joined, with_probes
 from headway.doctor.collect.endpoint import ask_health, client_for, histograms, others, sample_requests, timed_request
 from headway.doctor.collect.metrics import watch
-from headway.doctor.collect.network import parse_address, probe
+from headway.doctor.collect.network import base_url, parse_address, probe
+from headway.doctor.collect.own_server import own_key, own_url
 from headway.doctor.collect.processes import ServerProcess, server_at, server_processes
 from headway.doctor.collect.transcript import Transcript
 from headway.doctor.examine import Examined, examine_live
@@ -36,20 +37,28 @@ class Look:
     """Bodies of requests as users send them, one JSON object a line."""
     said: str = ""
     """What the user says seems wrong."""
+    timeout: float = 60.0
+    """Seconds that one answer may take."""
 
 
-_QUICK: Final = Look(samples=2, interval=1.0, requests=1)
+_QUICK: Final = Look(samples=2, interval=1.0, requests=1, timeout=30.0)
+_WITH_AN_API: Final = ("vllm", "headway", "llama.cpp", "sglang", "tensorrt-llm")
 
 
 def examine_server(url: str, look: Look, known: Mapping[str, Any] | None = None, seen: Seen = lambda sample: None) -> tuple[dict[str, Any], Examined]:
     """The context that was gathered about the server behind `url`, and the report on it."""
-    plain = url.rstrip("/").removesuffix("/v1")
-    plain = plain if "://" in plain else f"http://{plain}"
+    plain = base_url(url)
     transcript = Transcript()
-    with client_for(look.api_key, look.verify) as client:
-        context = joined(known or {}, {"said": look.said} if look.said else {}, _asked(client, plain, look, transcript, seen))
+    sample = sample_requests(look.sample) if look.sample is not None else []
+    with client_for(look.api_key, look.verify, look.timeout) as client:
+        asked = _asked(client, plain, look, transcript, seen)
+    if rows := asked.get("requests", []) + sample:
+        asked["requests"] = rows
+    context = joined(known or {}, {"said": look.said} if look.said else {}, asked)
     if context["endpoint"]["health"] is None:
-        probe(parse_address(plain), transcript)
+        address = parse_address(plain)
+        probe(address, transcript)
+        context = joined(context_of_caller(address), context)
     context = with_probes(context, transcript)
     return context, examine_live(as_context(context), transcript)
 
@@ -65,13 +74,8 @@ def _asked(client: httpx.Client, url: str, look: Look, transcript: Transcript, s
     part: dict[str, Any] = {"endpoint": endpoint}
     if endpoint["health"] is None:
         return part
-    server = (look.direct or url).rstrip("/").removesuffix("/v1")
-    rows: list[dict[str, Any]] = []
-    if endpoint["models"] and endpoint["health"]["status"] == 200:
-        rows = _probed(client, url, endpoint["models"][0], look, transcript, server)
-    if look.sample is not None:
-        rows += sample_requests(look.sample)
-    if rows:
+    server = base_url(look.direct) if look.direct else url
+    if endpoint["models"] and endpoint["health"]["status"] < 500 and (rows := _probed(client, url, endpoint["models"][0], look, transcript, server)):
         part["requests"] = rows
     try:
         part["metrics"] = watch(client, server, look.samples, look.interval, seen)
@@ -85,7 +89,7 @@ def _probed(client: httpx.Client, url: str, model: str, look: Look, transcript: 
     rows: list[dict[str, Any]] = []
     before = histograms(client, server)
     for _ in range(look.requests):
-        row = timed_request(client, url, model, transcript, server)
+        row = timed_request(client, url, model, transcript, server if before else None)
         if row is None:
             break
         rows.append(row)
@@ -96,8 +100,9 @@ def _probed(client: httpx.Client, url: str, model: str, look: Look, transcript: 
 def examine_address(text: str) -> tuple[dict[str, Any], Examined]:
     """Is it reachable from here, and what speaks there?"""
     transcript = Transcript()
-    probe(parse_address(text), transcript)
-    context = with_probes(context_of_machine(), transcript)
+    address = parse_address(text)
+    probe(address, transcript)
+    context = with_probes(context_of_caller(address), transcript)
     return context, examine_live(as_context(context), transcript)
 
 
@@ -115,8 +120,9 @@ def examine_machine(look: Look = _QUICK) -> list[Looked]:
     looked: list[Looked] = []
     for server in server_processes():
         known = context_of_process(server)
-        if server.ports and server.program in ("vllm", "headway", "llama.cpp", "sglang", "tensorrt-llm"):
-            context, examined = examine_server(f"http://127.0.0.1:{server.ports[0]}", look, known)
+        if (url := own_url(server)) and server.program in _WITH_AN_API:
+            own = replace(look, api_key=own_key(server), verify=False)
+            context, examined = examine_server(url, own, known)
         else:
             context, examined = known, examine_live(as_context(known), Transcript())
         looked.append(Looked(server, context, examined))

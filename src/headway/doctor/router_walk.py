@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headway.doctor.collect.assemble import as_context, context_of_machine, context_of_process, joined, with_probes
+from headway.doctor.collect.assemble import as_context, context_of_caller, context_of_process, joined, with_probes
 from headway.doctor.collect.endpoint import client_for
-from headway.doctor.collect.network import parse_address, probe
+from headway.doctor.collect.network import is_here, parse_address, probe
 from headway.doctor.collect.processes import server_processes
 from headway.doctor.collect.router import RouterPlace, Step, walk
 from headway.doctor.collect.transcript import Transcript
@@ -33,5 +33,6 @@ def examine_router(place: RouterPlace, prompt: str, token: str | None, verify: b
 def _around(place: RouterPlace) -> dict[str, object]:
     """The router's own process when it runs here."""
     port = parse_address(place.management).port
-    own = next((server for server in server_processes() if server.program == "vllm-sr" and port in server.ports), None)
-    return context_of_process(own) if own is not None else context_of_machine()
+    here = is_here(parse_address(place.management).host)
+    own = next((server for server in server_processes() if here and server.program == "vllm-sr" and port in server.ports), None)
+    return context_of_process(own) if own is not None else context_of_caller(parse_address(place.management))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from headway.doctor.collect.environment import environment_part, process_environment, remarks
 from headway.doctor.collect.host import host_part
-from headway.doctor.collect.launch_files import launch_file_part, launch_part
+from headway.doctor.collect.launch_files import Launched
 from headway.doctor.collect.model import model_part
+from headway.doctor.collect.network import Address, is_here
 from headway.doctor.collect.processes import ServerProcess
 from headway.doctor.collect.transcript import Transcript
 from headway.doctor.collect.versions import versions_part
@@ -41,12 +43,27 @@ def context_of_process(server: ServerProcess) -> dict[str, Any]:
     )
 
 
-def context_of_launch(text_or_file: str, host: bool = True) -> dict[str, Any]:
-    """From a shell line, or the path of a script, Compose file or manifest. `host`: this machine is the one meant."""
-    path = Path(text_or_file)
-    part = launch_file_part(path) if len(text_or_file) < 4096 and "\n" not in text_or_file and path.is_file() else launch_part(text_or_file)
-    around = context_of_machine() if host else {}
-    return joined(around, part, _model(str(part["command"])))
+def context_of_launch(launch: Launched, here: bool) -> dict[str, Any]:
+    """`here`: this machine is the one meant. What starts in a container has its own variables, versions and limits, and only
+    the hardware of the machine."""
+    around = context_of_machine() if here else {}
+    if here and launch.host.get("in_container"):
+        around = {"host": {name: value for name, value in around["host"].items() if name in _HARDWARE}}
+    context = joined(around, launch.part, _model(shlex.join(launch.words)))
+    found = remarks(context.get("env", {}))
+    return {**context, "env_remarks": found} if found else context
+
+
+_HARDWARE: Final = ("os", "ram_gib", "available_gib", "cpus", "cpu_model", "cpu_flags", "driver", "gpus", "listeners", "interfaces", "mounts")
+_OF_A_CALLER: Final = ("in_container", "interfaces")
+
+
+def context_of_caller(address: Address) -> dict[str, Any]:
+    """Of this machine as one that calls `address`: how fast it computes says nothing about the server. Who listens here
+    counts when the address is one of this machine's."""
+    host = host_part()
+    wanted = (*_OF_A_CALLER, "listeners") if is_here(address.host) else _OF_A_CALLER
+    return {"env": environment_part(), "host": {name: host[name] for name in wanted}}
 
 
 def context_of_machine(env: Mapping[str, str] | None = None, pid: int | None = None, interpreter: Path | None = None) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from headway.artifacts.cache_folders import hub_cache
+from headway.artifacts.cache_folders import headway_cache, hub_cache
 from headway.artifacts.card import ModelCard
 from headway.artifacts.hub_cache import cached_ids, find_snapshot
 from headway.artifacts.model_cards import card_of_path
 from headway.artifacts.registry import registry
+from headway.artifacts.registry_fetch import fetched
 from headway.errors import ArtifactError
 
 _GIB: Final = 2**30
@@ -25,7 +26,7 @@ _WEIGHTS: Final = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".json", ".mo
 def model_part(reference: str, cache: Path | None = None) -> dict[str, Any]:
     """The `model` of a context. A name that is not on disk gives its id and what is cached; a damaged folder gives its
     files, so that the rules can say which one is wrong."""
-    path = _on_disk(reference, cache)
+    path = model_on_disk(reference, cache)
     part: dict[str, Any] = {"id": reference} if path is None else {"id": reference, "path": str(path)}
     part["cached"] = [*cached_ids(hub_cache(cache)), *registry()]
     if path is None:
@@ -39,10 +40,13 @@ def model_part(reference: str, cache: Path | None = None) -> dict[str, Any]:
     return part
 
 
-def _on_disk(reference: str, cache: Path | None) -> Path | None:
+def model_on_disk(reference: str, cache: Path | None = None) -> Path | None:
+    """A path, a model of the hub or a short name whose files are here; None when they are not, without asking anybody."""
     given = Path(reference).expanduser()
     if given.exists():
         return given
+    if (entry := registry().get(reference)) is not None:
+        return fetched(entry, headway_cache())
     snapshot = find_snapshot(reference, None, None, hub_cache(cache)) if "/" in reference else None
     return None if snapshot is None else snapshot.folder
 

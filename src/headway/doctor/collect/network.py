@@ -28,7 +28,6 @@ class Address:
 def parse_address(text: str, default_port: int = 8000) -> Address:
     """`HOST:PORT`, `[::1]:PORT`, `HOST`, or a URL. Raises DoctorError (`address_invalid`)."""
     plain = text.split("://", 1)[-1].split("/", 1)[0].rsplit("@", 1)[-1]
-    plain = plain.split("?", 1)[0]
     default = 443 if text.startswith("https://") else 80 if text.startswith("http://") else default_port
     if plain.startswith("["):
         host, _, rest = plain[1:].partition("]")
@@ -40,6 +39,16 @@ def parse_address(text: str, default_port: int = 8000) -> Address:
     if not host or any(letter.isspace() for letter in host) or (port and not (port.isdecimal() and 0 < int(port) < 65536)):
         raise DoctorError(f"{text[:80]!r} is no address", reason="address_invalid", fix="Give HOST:PORT, such as 10.0.0.2:8000.")
     return Address(host, int(port) if port else default)
+
+
+def base_url(text: str) -> str:
+    """What a client is given, without the path of the API: `http://host:port`. Raises DoctorError (`address_invalid`)."""
+    plain = text.rstrip("/").removesuffix("/v1")
+    address = parse_address(plain)
+    if "://" in plain:
+        return plain
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return f"http://{host}:{address.port}" + "".join(f"/{step}" for step in plain.split("/")[1:])
 
 
 def _is_ipv6(text: str) -> bool:
@@ -55,8 +64,11 @@ def probe(address: Address, transcript: Transcript) -> bool:
     start = time.perf_counter()
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (socket.gaierror, UnicodeError) as error:
+    except socket.gaierror as error:
         transcript.say(f"Could not resolve host: {host} ([Errno {error.errno}] {error.strerror})")
+        return False
+    except UnicodeError as error:  # a label of more than 63 letters
+        transcript.say(f"Could not resolve host: {host[:80]} ({error})")
         return False
     ips = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     transcript.say(f"resolve {host}: {', '.join(ips)} in {(time.perf_counter() - start) * 1e3:.1f} ms")

@@ -25,6 +25,10 @@ _SERVERS: Final = (
 _SERVING: Final = {"vllm-srun": ("serve",), "vllm-sr": ("serve",), "headway": ("serve",), "vllm": ("serve",)}
 
 
+_WITH_A_VALUE: Final = ("-X", "-W")  # of Python's own options; after -m comes the module
+_LOOKED_AT: Final = 16
+
+
 @dataclass(frozen=True, slots=True)
 class ServerProcess:
     """`program` as in the table. `ports`: TCP ports it or its children listen on."""
@@ -37,7 +41,7 @@ class ServerProcess:
     @property
     def command(self) -> str:
         """The command as typed in a shell, without the interpreter."""
-        start = next((index for index, word in enumerate(self.argv) if _program_of(word)), 0)
+        start = _place(self.argv) or 0
         return shlex.join((self.program, *self.argv[start + 1 :]))
 
 
@@ -49,7 +53,7 @@ def server_processes() -> list[ServerProcess]:
             argv = tuple(process.cmdline())
         except psutil.Error:
             continue
-        if program := server_program(argv):
+        if program := running_program(argv):
             found[process.pid] = (process, program, argv)
     servers: list[ServerProcess] = []
     for pid, (process, program, argv) in sorted(found.items()):
@@ -69,17 +73,40 @@ def server_at(address: Address) -> ServerProcess | None:
     return next((server for server in server_processes() if address.port in server.ports), None)
 
 
-def server_program(argv: Sequence[str]) -> str:
-    """The program that `argv` serves with, "" when it is no server."""
-    for index, word in enumerate(argv[:6]):
+def running_program(argv: Sequence[str]) -> str:
+    """Of a process: the program must be what runs, by itself or in Python. A shell, `timeout` or `grep` with such words is none."""
+    words = list(argv)
+    if words and re.search(r"(?:^|/)python[\d.]*$", words[0]):
+        words = words[1:]
+        while words and words[0].startswith("-"):
+            words = words[2:] if words[0] in _WITH_A_VALUE else words[1:]
+    return server_program(words) if words and _program_of(words[0]) else ""
+
+
+def server_program(words: Sequence[str]) -> str:
+    """The program that a command line serves with, "" when it is none of a server. Before it may stand what starts it:
+    `exec`, `nohup`, `numactl --membind 0`, `uv run`."""
+    place = _place(words)
+    return "" if place is None else _program_of(words[place])
+
+
+def server_words(words: Sequence[str]) -> list[str]:
+    """The command from the program on; [] when it is none of a server."""
+    place = _place(words)
+    return [] if place is None else list(words[place:])
+
+
+def _place(words: Sequence[str]) -> int | None:
+    """Where the program stands, when it is told to serve."""
+    for index, word in enumerate(words[:_LOOKED_AT]):
         program = _program_of(word)
-        if program:
-            wanted = _SERVING.get(program)
-            if wanted is None or "entrypoints" in word:
-                return program
-            rest = [later for later in argv[index + 1 :] if not later.startswith("-")]
-            return program if rest and rest[0] in wanted else ""
-    return ""
+        if not program:
+            continue
+        wanted = _SERVING.get(program)
+        rest = [later for later in words[index + 1 :] if not later.startswith("-")]
+        if wanted is None or word.endswith("api_server") or (rest and rest[0] in wanted):
+            return index
+    return None
 
 
 def _program_of(word: str) -> str:

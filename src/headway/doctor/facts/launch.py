@@ -16,12 +16,14 @@ from headway.doctor.evidence.log.log import Log
 from headway.doctor.evidence.masking import MASK, names_a_secret
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.fact import Fact
-from headway.doctor.finding import Quote
 
 Program = Literal["vllm", "headway", "vllm-srun", "vllm-sr", "llama.cpp", "sglang", "tensorrt-llm", ""]
 
 NON_DEFAULT: Final = sight("non-default args: ", pattern=r"non-default args: (?P<args>\{.*\})", reach=1 << 15)
-ENGINE_CONFIG: Final = sight("LLM engine (v", pattern=r"LLM engine \(v(?P<version>[^)]+)\) with config: (?P<config>.*)", reach=1 << 15)
+ENGINE_CONFIG: Final = sight(
+    "LLM engine (v", "LLM engine with config", "server_args=ServerArgs(",
+    pattern=r"LLM engine (?:\(v(?P<version>[^)]+)\) )?with config: (?P<config>.*)|server_args=ServerArgs\((?P<args>.*)", reach=1 << 15,
+)  # fmt: skip
 NAMESPACE: Final = sight("args: Namespace(", pattern=r"args: Namespace\((?P<args>.*)\)", reach=1 << 15)
 VERSION: Final = sight("API server version", pattern=r"(?P<program>vLLM|Headway) API server version (?P<version>\S+)")
 _PROGRAMS: Final[dict[Program, tuple[str, ...]]] = {
@@ -31,14 +33,14 @@ _PROGRAMS: Final[dict[Program, tuple[str, ...]]] = {
     "vllm-srun": ("vllm_srun.", "runtime_log"),
     "vllm-sr": ("starting router", "runtime_process_started"),
     "headway": ("Headway API server", "headway."),
-    "vllm": ("vLLM API server", "vllm/", "LLM engine (v", "from vllm"),
+    "vllm": ("vLLM API server", "vllm/", "LLM engine (v", "LLM engine with config", "from vllm"),
 }
 # the name may stand in what was taken off the line, so any line with the anchor counts
 _PROGRAM_SIGHTS: Final = {program: sight(*anchors, pattern="") for program, anchors in _PROGRAMS.items()}
 SIGHTS: Final = (NON_DEFAULT, ENGINE_CONFIG, NAMESPACE, VERSION, *_PROGRAM_SIGHTS.values())
 
 # what the engine's own line calls differently from the flag
-_CONFIG_NAMES: Final = {"max_seq_len": "max_model_len", "enable_prefix_caching": "enable_prefix_caching"}
+_CONFIG_NAMES: Final = {"max_seq_len": "max_model_len", "model_path": "model", "mem_fraction_static": "gpu_memory_utilization"}
 _SHORT: Final = {"tp": "tensor_parallel_size", "pp": "pipeline_parallel_size", "dp": "data_parallel_size", "q": "quantization", "c": "ctx_size"}
 
 
@@ -87,12 +89,12 @@ def launch_of(log: Log, context: Context) -> Launch:
     for hit in log.hits(NON_DEFAULT):
         flags |= _literal(hit)
     config: dict[str, Fact[str]] = {}
-    for hit in log.hits(ENGINE_CONFIG):
-        config |= _pairs(hit)
+    for hit in reversed(log.hits(ENGINE_CONFIG)):  # the last line wins; quoting masks, so each name is quoted once
+        config |= _pairs(hit, config)
     for hit in log.hits(NAMESPACE):  # older versions list every option, given or not
         config = _namespace(hit) | config
-    versions = log.hits(VERSION, ENGINE_CONFIG)
-    version = versions[0]["version"] if versions else context.text("versions.vllm")
+    stated = (hit["version"] for hit in log.hits(VERSION, ENGINE_CONFIG))
+    version = next(filter(None, stated), "") or context.text("versions.vllm")
     return Launch(_program(log, command), version, flags, config, command)
 
 
@@ -156,13 +158,14 @@ def _safe(name: str, value: str) -> str:
 _PAIR: Final = re.compile(r"(?P<name>[a-z_]+)=(?P<value>'[^']*'|\"[^\"]*\"|\{[^{}]*\}|[^,\s]+)")
 
 
-def _pairs(hit: Hit) -> dict[str, Fact[str]]:
+def _pairs(hit: Hit, known: Mapping[str, Fact[str]]) -> dict[str, Fact[str]]:
+    """The first value of every name that is not `known`."""
     facts: dict[str, Fact[str]] = {}
-    for pair in _PAIR.finditer(hit["config"]):
+    group = "config" if hit["config"] else "args"
+    for pair in _PAIR.finditer(hit[group]):
         name = _CONFIG_NAMES.get(pair["name"], pair["name"])
-        start = hit.match.start("config") + pair.start()
-        quote = Quote(hit.line.source, hit.line.number, hit.line.quote(start).text)
-        facts.setdefault(name, Fact(pair["value"].strip("'\""), quote))
+        if name not in known and name not in facts:
+            facts[name] = Fact(pair["value"].strip("'\""), hit.line.quote(hit.match.start(group) + pair.start()))
     return facts
 
 

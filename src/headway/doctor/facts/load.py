@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise, repeat
 from statistics import median, median_low
 from typing import Final
@@ -82,11 +82,13 @@ class LoadShape:
 
 
 def load_of(log: Log, context: Context) -> Sequence[LoadSample]:
-    """The context's metrics when it has several samples of them, else the log's lines, else one sample."""
+    """The context's metrics when several samples of them count requests, else the log's lines, else what there is."""
     scraped = _from_metrics(context)
-    if len(scraped) > 1:
+    if len(scraped) > 1 and any(sample.running is not None for sample in scraped):
         return scraped
-    return _from_log(log) or scraped
+    lines = _from_log(log)
+    lost = preempted(scraped)
+    return [*lines[:-1], replace(lines[-1], preemptions=lost)] if lines and lost else lines or scraped
 
 
 def shape_of(samples: Sequence[LoadSample]) -> LoadShape | None:
@@ -243,6 +245,8 @@ def _growth(before: Scrape | None, now: Scrape, *names: str) -> float | None:
 
 def _rate(before: Scrape | None, now: Scrape, names: tuple[str, ...]) -> float | None:
     growth = _growth(before, now, *names)
+    if growth == 0:  # however long it took
+        return 0.0
     if growth is None or before is None or before.t is None or now.t is None or now.t <= before.t:
         return None
     return growth / (now.t - before.t)

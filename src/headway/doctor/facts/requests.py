@@ -44,6 +44,8 @@ _GUIDED: Final = ("guided", "guided_json", "schema", "json_schema", "structured"
 _KINDS: Final = ("mode", "kind", "type", "class")
 _NOT_GUIDED: Final = ("", "0", "no", "none", "false", "-", "text", "plain", "free", "off", "null")
 _WORDS: Final = ("prompt", "messages", "content", "input", "tools", "text", "system", "output", "answer", "body")
+_INNER: Final = ("timings", "timing", "times", "phases", "usage")
+_UNITS: Final = ("_s", "_ms", "_tok", "_pct")
 _TOO_LARGE: Final = 1e12  # no count and no time; also leaves infinity and NaN out
 
 
@@ -95,10 +97,17 @@ def requests_of(log: Log, context: Context) -> Sequence[RequestRow]:
     if rows:
         return rows
     return [
-        RequestRow(str(row.get("id", index)), row, _quote(context, index, row))
+        RequestRow(str(row.get("id", index)), _flat(row), _quote(context, index, _flat(row)))
         for index, row in enumerate(context.items("requests"))
         if isinstance(row, Mapping)
     ]
+
+
+def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Timings and counts that stand one level deeper as columns of the row; a bare name of a time gets `_s`."""
+    deeper = {name: value for inner in _INNER if isinstance(row.get(inner), Mapping) for name, value in row[inner].items()}
+    named = {name if name.endswith(_UNITS) or name.endswith("tokens") else f"{name}_s": value for name, value in deeper.items()}
+    return {**row, **named} if named else row
 
 
 def _quote(context: Context, index: int, row: Mapping[str, Any]) -> Quote:
@@ -117,6 +126,8 @@ def _from_table(log: Log) -> list[RequestRow]:
         if header is None:
             continue
         columns, cells = _cells(header), _cells(hit)
+        if 1 <= (more := len(cells) - len(columns)) < 8 and all(map(_is_number, cells[more + 1 :])):
+            cells = [" ".join(cells[: more + 1]), *cells[more + 1 :]]  # a name of several words
         if len(columns) == len(cells):
             rows.append(RequestRow(cells[0], dict(zip(columns, map(_value, cells), strict=True)), hit.quote()))
     return rows
@@ -128,6 +139,10 @@ def _cells(hit: Hit) -> list[str]:
 
 def _above(header: Hit, row: Hit) -> bool:
     return header.line.source == row.line.source and header.line.number < row.line.number
+
+
+def _is_number(cell: str) -> bool:
+    return isinstance(_value(cell), float)
 
 
 def _value(cell: str) -> float | str:

@@ -6,15 +6,11 @@ divided. mxfp4: `weight_scale` uint8 [out, in/32], which means 2^(n - 127).
 
 from __future__ import annotations
 
-from typing import Final
-
 import torch
 
 from headway.quantization.checkpoint_format import Stored
+from headway.quantization.e2m1 import e2m1
 from headway.quantization.packed_weight import WHOLE, Axis, PackedLayout, Part, Parts, bad_values, finite
-
-# Sign in the highest bit, then two of exponent and one of mantissa.
-E2M1: Final = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
 
 
 def nvfp4(stored: Stored) -> tuple[PackedLayout, tuple[int, int]]:
@@ -59,5 +55,5 @@ def _shape(stored: Stored) -> tuple[int, int]:
 def _unpacked(found: Parts, scales: torch.Tensor) -> torch.Tensor:
     packed = found["weight_packed"]
     halves = torch.stack((packed & 15, packed >> 4), -1).flatten(1)
-    out = torch.tensor(E2M1)[halves.int()]
+    out = e2m1(halves)
     return (out.view(*scales.shape, -1) * scales[..., None]).flatten(1)

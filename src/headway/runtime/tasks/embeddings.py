@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -154,7 +155,9 @@ class EmbeddingsPlanner:
         vector = pooled[:dimension]
         if not self._layout.normalize:
             return vector
-        return np.asarray(vector / max(float(np.linalg.norm(vector.astype(np.float64))), _EPSILON), dtype=np.float32)
+        wide = vector.astype(np.float64)
+        length = math.sqrt(wide.dot(wide))  # what numpy.linalg.norm computes, without its ways round; this runs for every call
+        return np.asarray(vector / max(length, _EPSILON), dtype=np.float32)
 
 
 def _modality(inputs: Sequence[EmbeddingInput]) -> dict[str, str]:

@@ -160,6 +160,16 @@ def names_do_not_match(case: Case) -> Found | None:
     )
     place = model_place(case)
     fixes = [layout.fix] if layout else []
+    if "not initialized from checkpoint" in hit.line.text:
+        fixes.append(
+            Fix(
+                Words(
+                    "take a complete checkpoint: the missing tensors may be in a shard that was not copied, or the export left them out",
+                    "使用完整的检查点：缺少的张量可能在未复制的分片中，或导出时被遗漏",
+                ),
+                f"hf download {place}" if re.fullmatch(r"[\w.\-]+/[\w.\-]+", place) else None,
+            )
+        )
     gguf = (
         case.launch.program == "llama.cpp"
         or name.startswith("blk.")

@@ -33,6 +33,7 @@ _GUESSED_PEAK: Final = 1.0
 _ONE_SEQUENCE: Final = 0.5
 _FOREIGN_GIB: Final = 1.0
 _OWN_CONTEXT: Final = 0.5
+_NOT_SMALL: Final = 0.85  # a share from here on was not set too low
 _LARGE: Final = 0.7  # weights above this part of the device are the large term, whatever the share
 
 
@@ -130,11 +131,10 @@ def _fault(room: Room) -> Fault:
     crowded = room.foreign >= _FOREIGN_GIB and needed + room.foreign > room.cap
     if crowded and (needed <= room.cap or needed <= _HIGHEST * room.total < needed + room.foreign):
         return "foreign"
-    if room.share < room.least <= _HIGHEST and room.weights < _LARGE * room.total:
+    steep = room.weights + 1.5 < room.cap and peak > max(2.0, 0.3 * room.weights)
+    if room.share < room.least <= _HIGHEST and room.weights < _LARGE * room.total and not (steep and room.share >= _NOT_SMALL):
         return "cap"
-    if room.weights + 1.5 < room.cap and peak > max(2.0, 0.3 * room.weights):
-        return "activations"
-    return "weights"
+    return "activations" if steep else "weights"
 
 
 def no_room(case: Case) -> Found | None:

@@ -15,13 +15,14 @@ from headway.doctor.rules.memory.blame import blame
 from headway.doctor.rules.memory.cache_room import room_of
 from headway.doctor.rules.memory.flag_names import flag
 from headway.doctor.rules.memory.one_sequence import shortage_of
-from headway.doctor.rules.memory.sizes import round_down, utilization, weights_gib
+from headway.doctor.rules.memory.sizes import all_ranks, round_down, utilization, weights_gib, whole_weights_gib
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
 DRAFT: Final = sight(
     "Loading drafter model", "speculative_config", "speculative_model", "draft model", "Loading draft", "in load_draft_model", "spec_decode/"
 )
+DRAFT_LOADED: Final = sight("Loading drafter model", "Loading draft model")
 _DRAFT_NAME: Final = re.compile(r"['\"]?model['\"]?\s*[:=]\s*['\"](?P<name>[^'\"]+)['\"]")
 _DRAFT_OBJECT: Final = re.compile(r"SpeculativeConfig\([^)]*?\bmodel='(?P<name>[^']+)'")
 _ABOUT_CACHE: Final = re.compile(r"(?i)kv|cache|concurren|context|缓存|并发|上下文")
@@ -87,7 +88,8 @@ def lora_slots(case: Case) -> Found | None:
 def _slots_that_fit(case: Case, each: float, size: float, short: float | None, slots: int) -> int:
     """So many that what lacks becomes free; else what weights and two gigabytes leave of nine tenths of the device."""
     if short is not None:
-        return int((size - short) / each)
+        room = room_of(case)
+        return int((size - short - (room.sequence if room is not None else 0.0)) / each)
     total, weights = case.memory.total, case.model.gib()
     return int((0.9 * total.value - weights - 2) / each) if total is not None and weights is not None else slots // 4
 
@@ -156,9 +158,13 @@ def draft_model(case: Case) -> Found | None:
 
 
 def _target_gib(case: Case) -> float | None:
-    """The target is loaded before its draft, so its line is the first."""
-    hit = case.log.first(WEIGHTS)
-    return gib(hit["size"].replace("GB", "GiB")) if hit else weights_gib(case)
+    """A line of its own when the target was loaded before its draft; one line behind the draft's loading counts both."""
+    hit, drafting = case.log.first(WEIGHTS), case.log.first(DRAFT_LOADED)
+    if hit is None:
+        return weights_gib(case)
+    if drafting is not None and drafting.line.number < hit.line.number:
+        return whole / all_ranks(case.launch) if (whole := whole_weights_gib(case)) is not None else None
+    return gib(hit["size"].replace("GB", "GiB"))
 
 
 def _draft(case: Case) -> tuple[str, Quote | None]:

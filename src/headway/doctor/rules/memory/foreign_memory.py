@@ -14,7 +14,7 @@ from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.memory.blame import blame, foreign_processes
 from headway.doctor.rules.memory.cache_room import room_of
 from headway.doctor.rules.memory.flag_names import flag
-from headway.doctor.rules.memory.sizes import round_down, round_up, utilization, weights_gib
+from headway.doctor.rules.memory.sizes import round_down, round_up, size_text, utilization, weights_gib
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
@@ -31,6 +31,7 @@ FREE_IN_RAM: Final = sight(
 _DESKTOP: Final = re.compile(r"xorg|xwayland|gnome|kwin|plasma|sddm|gdm|firefox|chrom|mutter|explorer\.exe|dwm", re.IGNORECASE)
 _SPARE: Final = 0.5
 _USEFUL_CACHE: Final = 1.0
+_UNKNOWN_MODEL: Final = 4.0  # GiB that are worth a try for a model of unknown size
 _LEAST_FOREIGN: Final = 1.0
 
 
@@ -79,12 +80,12 @@ def somebody_else(case: Case) -> Found | None:
     who_zh = "、".join(f"进程 {pid}{f'（{name}）' if name else ''} {size:.2f} GiB" for pid, name, size in taken.holders)
     age, age_zh = _age(case, taken)
     free = (
-        f"; {taken.free:.2f} of {taken.total:.2f} GiB are free, {taken.wanted} were wanted"
+        f"; {size_text(taken.free)} of {taken.total:.2f} GiB are free, {taken.wanted} were wanted"
         if taken.free is not None and taken.total
         else f"; {taken.wanted}"
     )
     free_zh = (
-        f"；{taken.total:.2f} GiB 中空闲 {taken.free:.2f} GiB，需要 {taken.wanted}" if taken.free is not None and taken.total else f"；{taken.wanted}"
+        f"；{taken.total:.2f} GiB 中空闲 {size_text(taken.free)}，需要 {taken.wanted}" if taken.free is not None and taken.total else f"；{taken.wanted}"
     )
     en = f"GPU {taken.gpu}: {taken.foreign:.2f} GiB are held by somebody else{': ' + who if who else ''}{age}{free}. The model itself is not the problem; a shorter context does not free that memory."
     zh = f"GPU {taken.gpu} 上有 {taken.foreign:.2f} GiB 被别人占用{'：' + who_zh if who_zh else ''}{age_zh}{free_zh}。问题不在模型本身；缩短上下文也释放不了这部分显存。"
@@ -142,9 +143,13 @@ def _remedies(case: Case, taken: Taken) -> list[Fix]:
         return fixes
     free = taken.free if case.log.sees(FREE_ON_CARD) and taken.free is not None else taken.total - taken.foreign
     share, weights = round_down((free - _SPARE) / taken.total), weights_gib(case)
-    if share > 0.1 and (share * taken.total >= weights + 1 + _USEFUL_CACHE if weights is not None else share >= 0.5):
+    if share * taken.total >= (weights + 1 + _USEFUL_CACHE if weights is not None else _UNKNOWN_MODEL):
+        within = f"{share * taken.total:.1f} GiB"
         smaller = Fix(
-            Words("share the card: the shares of all engines on it stay below 1", "共用这张卡：同卡所有引擎的份额之和小于 1"),
+            Words(
+                f"or share the card, if model and cache fit into {within}: the shares of all engines on it stay below 1",
+                f"若模型与缓存放得进 {within}，也可共用这张卡：同卡所有引擎的份额之和小于 1",
+            ),
             flag(case, "share", f"{share:g}"),
         )
         fixes.insert(0 if not engines and taken.foreign < 0.15 * taken.total else len(fixes), smaller)

@@ -46,7 +46,8 @@ STOPPED: Final = sight(
     "Stopping container",
     "Gracefully stopping",
     "docker stop",
-    pattern=r"SIGTERM|signal 15\b|Shutting down|Stopping container|Gracefully stopping|docker stop",
+    "Received sigquit from a child",
+    pattern=r"SIGTERM|signal 15\b|Shutting down|Stopping container|Gracefully stopping|docker stop|Received sigquit from a child",
 )
 SHARDS: Final = sight("checkpoint shards:", pattern=r"checkpoint shards: +(?P<percent>\d+)%")
 SIGHTS: Final = (STATED_KILL, SIGKILL, REFUSED, LIMIT, RESIDENT, BOUND, PROBE, STOPPED, SHARDS)
@@ -82,7 +83,8 @@ def death_of(case: Case) -> Death | None:
     hits = case.log.hits(STATED_KILL, REFUSED)
     signals = case.log.hits(SIGKILL)
     killed = any(code in (-9, 137) for code in case.exceptions.codes.values())
-    evidence = tuple(hit.quote() for hit in (*hits[:3], *signals[:3]))
+    coded = [hit for hit in case.exceptions.umbrellas if "-9" in hit.line.text or "137" in hit.line.text][:1] if killed and not signals else []
+    evidence = tuple(hit.quote() for hit in (*hits[:3], *signals[:3], *coded))
     if kills and kills > 0 and not (case.startup.ready and not hits and not signals and not case.exceptions.umbrellas):
         return Death(True, (*evidence, case.context.quote("host.cgroup.oom_kill", f"oom_kill: {kills:.0f}")), next(iter(signals or hits), None))
     if hits:
@@ -92,8 +94,6 @@ def death_of(case: Case) -> Death | None:
     crashed = any(code in _CRASHES for code in case.exceptions.codes.values())
     if case.log.sees(PROBE) or kills == 0 or _stopped_before(case, signals) or (crashed and not killed):
         return None  # something else sent the signal, or it is another signal
-    if not signals:
-        evidence = tuple(hit.quote() for hit in case.exceptions.umbrellas if "-9" in hit.line.text)[:1]
     return Death(False, evidence, signals[0] if signals else None)
 
 
@@ -211,7 +211,7 @@ def _remedies(case: Case, needed: float | None, limit: float | None, ranks: int,
     target = math.ceil(max(needed or 0.0, (limit or 0.0) * 1.25 if needed is None or limit is None or needed <= limit else 0.0))
     way = _way(case)
     if target and way != "host" and (ram is None or target <= ram):
-        command = f"resources: {{limits: {{memory: {target}Gi}}}}" if way == "kubernetes" else f"docker run --memory {target}g"
+        command = f"resources: {{limits: {{memory: {target}Gi}}}}" if way == "kubernetes" else f"--memory {target}g"
         fixes.append(
             Fix(Words(f"raise the container's memory limit to at least {target} GiB of host RAM", f"把容器内存上限提高到至少 {target} GiB"), command)
         )

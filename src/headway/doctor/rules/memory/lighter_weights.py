@@ -56,21 +56,40 @@ def lighter_weights(case: Case, weights: float, total: float | None) -> list[Fix
                 flag(case, "split", new),
             )
         )
-    fits = None if total is None else 0.8 * total / case.model.dtype_bytes * 2**30 / 1e9
-    fixes.append(
-        Fix(
-            Words(
-                "serve a smaller model"
-                + (
-                    f": up to about {fits:.0f} billion parameters fit in {case.model.dtype_bytes} bytes each"
-                    if fits and not is_quantised(case)
-                    else ""
-                ),
-                "换用更小的模型" + (f"：每参数 {case.model.dtype_bytes} 字节时约可容纳 {fits:.0f}B 参数" if fits and not is_quantised(case) else ""),
+    return [*fixes, _smaller_model(case, total)]
+
+
+def weights_of_unknown_size(case: Case, total: float | None) -> list[Fix]:
+    """They filled a device of `total` GiB and went on, so only a lower bound is known."""
+    fixes = []
+    if not is_quantised(case):
+        bits = 8 * case.model.dtype_bytes
+        fixes.append(
+            Fix(
+                Words(
+                    f"take 4-bit weights of this model (AWQ, GPTQ or int4) instead of {bits}-bit ones: about {100 * _FOUR_BITS / bits:.0f} % of the size",
+                    f"改用该模型的 4 位权重（AWQ、GPTQ 或 int4）代替 {bits} 位权重：约为原来的 {100 * _FOUR_BITS / bits:.0f}%",
+                )
             )
         )
+    ranks = 2 * all_ranks(case.launch)
+    fixes.append(
+        Fix(
+            Words(f"split them over at least {ranks} cards of this size", f"至少用 {ranks} 张同样的卡切分"),
+            flag(case, "split", ranks),
+        )
     )
-    return fixes
+    return [*fixes, _smaller_model(case, total)]
+
+
+def _smaller_model(case: Case, total: float | None) -> Fix:
+    fits = None if total is None or is_quantised(case) else 0.8 * total / case.model.dtype_bytes * 2**30 / 1e9
+    return Fix(
+        Words(
+            "serve a smaller model" + (f": up to about {fits:.0f} billion parameters fit in {case.model.dtype_bytes} bytes each" if fits else ""),
+            "换用更小的模型" + (f"：每参数 {case.model.dtype_bytes} 字节时约可容纳 {fits:.0f}B 参数" if fits else ""),
+        )
+    )
 
 
 def is_quantised(case: Case) -> bool:

@@ -113,11 +113,12 @@ def paged_cache_too_small(case: Case) -> Found | None:
 def _cause(case: Case, short: Shortage) -> Words:
     if short.needed is not None and short.available is not None:
         per_token = short.needed * 2**20 / short.length
+        needed, available = _as_printed(short, "needed", short.needed), _as_printed(short, "available", short.available)
         en = (
-            f"One sequence of {short.length} tokens, the context limit, needs {short.needed:.2f} GiB of KV cache ({per_token:.1f} KiB per token), and the cache has"
-            f" {short.available:.2f} GiB: at most {short.fits} tokens fit."
+            f"One sequence of {short.length} tokens, the context limit, needs {needed} of KV cache ({per_token:.1f} KiB per token), and the cache has"
+            f" {available}: at most {short.fits} tokens fit."
         )
-        zh = f"一个 {short.length} token（上下文上限）的序列需要 {short.needed:.2f} GiB KV 缓存（每 token {per_token:.1f} KiB），而缓存只有 {short.available:.2f} GiB：最多容纳 {short.fits} 个 token。"
+        zh = f"一个 {short.length} token（上下文上限）的序列需要 {needed} KV 缓存（每 token {per_token:.1f} KiB），而缓存只有 {available}：最多容纳 {short.fits} 个 token。"
     else:
         en = f"The context limit of {short.length} tokens is larger than the whole KV cache, which holds {short.fits} tokens."
         zh = f"上下文上限 {short.length} token 大于整个 KV 缓存的容量 {short.fits} token。"
@@ -133,6 +134,12 @@ def _cause(case: Case, short: Shortage) -> Words:
     return Words(en, zh)
 
 
+def _as_printed(short: Shortage, group: str, size: float) -> str:
+    """A size in the unit of the message, which is the readable one."""
+    printed = short.hit.match.groupdict().get(group)
+    return printed if printed and size < 1 else f"{size:.2f} GiB"
+
+
 def _more_cache_on_cpu(case: Case, short: Shortage) -> list[Fix]:
     if short.needed is None:
         return []
@@ -143,11 +150,12 @@ def _more_cache_on_cpu(case: Case, short: Shortage) -> list[Fix]:
         return []
     if case.launch.program == "headway":
         return [Fix(Words(f"or give the cache {wanted} GiB", f"或给缓存 {wanted} GiB"), f"--kv-cache-memory-bytes {wanted << 30}")]
+    now = _as_printed(short, "available", short.available) if short.available is not None else f"{_CPU_CACHE_GIB:g} GiB"
     return [
         Fix(
             Words(
-                f"or give the cache {wanted} GiB of RAM instead of {case.context.number('env.VLLM_CPU_KVCACHE_SPACE') or _CPU_CACHE_GIB:g}",
-                f"或把缓存所用内存从 {case.context.number('env.VLLM_CPU_KVCACHE_SPACE') or _CPU_CACHE_GIB:g} GiB 提高到 {wanted} GiB",
+                f"or give the cache {wanted} GiB of RAM instead of {now}",
+                f"或把缓存所用内存从 {now} 提高到 {wanted} GiB",
             ),
             f"VLLM_CPU_KVCACHE_SPACE={wanted}",
         )

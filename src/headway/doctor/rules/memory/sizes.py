@@ -85,6 +85,11 @@ def split_that_fits(case: Case, weights: float, total: float) -> int | None:
     return None
 
 
+def size_text(size: float) -> str:
+    """GiB as text; what is far below one in MiB."""
+    return f"{size:.2f} GiB" if abs(size) >= 0.1 or size == 0 else f"{size * 1024:.2f} MiB"
+
+
 def round_up(value: float, digits: int = 2) -> float:
     return float(math.ceil(value * 10**digits - 1e-9)) / 10.0**digits
 

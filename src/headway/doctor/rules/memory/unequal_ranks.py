@@ -43,8 +43,8 @@ def smallest_rank_rules(case: Case) -> Found | None:
     failure = blame(case)
     if not holders and failure is not None:
         holders = tuple((pid, "", size) for pid, size in foreign_processes(case, failure.oom))
-    who = ", ".join(f"process {pid}{f' ({name})' if name else ''} with {size:.1f} GiB" for pid, name, size in holders)
-    who_zh = "、".join(f"进程 {pid}{f'（{name}）' if name else ''} {size:.1f} GiB" for pid, name, size in holders)
+    who = ", ".join(f"process {pid}{f' ({name})' if name else ''} with {size:.2f} GiB" for pid, name, size in holders)
+    who_zh = "、".join(f"进程 {pid}{f'（{name}）' if name else ''} {size:.2f} GiB" for pid, name, size in holders)
     used, used_zh = _used(case, gpu)
     compared = (
         f"{sick.least:.2f} GiB for its cache where another has {sick.most:.2f}"

@@ -7,7 +7,7 @@ from typing import Final
 from headway.doctor.case import Case
 from headway.doctor.finding import STATED, Abstention, Fix, Found, Quote
 from headway.doctor.rules.memory.blame import blame
-from headway.doctor.rules.memory.lighter_weights import lighter_weights
+from headway.doctor.rules.memory.lighter_weights import lighter_weights, weights_of_unknown_size
 from headway.doctor.rules.memory.llama_buffers import SIGHTS as LLAMA_SIGHTS
 from headway.doctor.rules.memory.llama_buffers import weights_that_fit
 from headway.doctor.rules.memory.moment import SAMPLER
@@ -52,7 +52,7 @@ def weights_larger_than_card(case: Case) -> Found | Abstention | None:
             zh + (_EARLY.zh if failure.moment != "unknown" else ""),
         ),
         evidence=evidence,
-        fixes=lighter_weights(case, each or own or total or 0.0, total),
+        fixes=lighter_weights(case, each, total) if each is not None else weights_of_unknown_size(case, total),
         verify=Words(
             f"`Model loading took` stays below {total - _CONTEXT_GIB:.1f} GiB and the start goes on"
             if total

@@ -19,7 +19,7 @@ BLOCKED: Final = sight(
     "Access-Control-Allow-Origin",
     "Cross-Origin Request Blocked",
     "Disallowed CORS origin",
-    pattern=r"(?:from origin '(?P<origin>https?://[^'\s]+)'.*)?(?:blocked by CORS|No 'Access-Control-Allow-Origin'|Access-Control-Allow-Origin.{0,3} (?:missing|header)|Cross-Origin Request Blocked|Disallowed CORS)",
+    pattern=r"(?:from origin '(?P<origin>https?://[^'\s]+)'.*)?(?:blocked by CORS|No 'Access-Control-Allow-Origin'|Access-Control-Allow-Origin.{0,3} (?:missing|header)|Cross-Origin Request Blocked|Disallowed CORS(?: origin (?P<named>https?://[^'\"\s]+))?)",
 )
 PREFLIGHT: Final = sight(
     '"OPTIONS /',
@@ -35,7 +35,7 @@ def origin_is_not_allowed(case: Case) -> Found | None:
     if blocked is None and preflight is None:
         return None
     named = case.log.first(ORIGIN)
-    origin = (blocked["origin"] if blocked else "") or (named["origin"] if named else "")
+    origin = (blocked["origin"] or blocked["named"] if blocked else "") or (named["origin"] if named else "")
     given = case.launch.value("allowed_origins")
     if given and not origin and "*" in given:
         return None
@@ -67,8 +67,8 @@ def origin_is_not_allowed(case: Case) -> Found | None:
             Fix(Words("or serve page and API from one origin through a proxy", "或通过代理让页面与 API 同源")),
         ],
         verify=Words(
-            f"`curl -si -X OPTIONS {served_at(case)}/v1/chat/completions -H 'Origin: {origin or 'http://localhost:3000'}' -H 'Access-Control-Request-Method: POST'` answers 200 with access-control-allow-origin",
-            f"`curl -si -X OPTIONS {served_at(case)}/v1/chat/completions -H 'Origin: {origin or 'http://localhost:3000'}' -H 'Access-Control-Request-Method: POST'` 返回 200 且带 access-control-allow-origin",
+            f"`curl -si -X OPTIONS {served_at(case)}/v1/chat/completions -H \"Origin: {origin or '$ORIGIN'}\" -H 'Access-Control-Request-Method: POST'` answers 200 with access-control-allow-origin",
+            f"`curl -si -X OPTIONS {served_at(case)}/v1/chat/completions -H \"Origin: {origin or '$ORIGIN'}\" -H 'Access-Control-Request-Method: POST'` 返回 200 且带 access-control-allow-origin",
         ),
         confidence=STATED
         if blocked

@@ -62,7 +62,9 @@ def name_is_not_served(case: Case) -> Found | None:
     )
     fixes.append(
         Fix(
-            Words("or let the server answer to both names", "或让服务器同时接受两个名字"),
+            Words("or let the server answer to both names", "或让服务器同时接受两个名字")
+            if fixes
+            else Words("let the server answer to this name too", "让服务器也接受这个名字"),
             f"--served-model-name {' '.join([*served, name])}",
         )
     )
@@ -104,7 +106,8 @@ def _served(case: Case, hit: Hit) -> list[str]:
     elif value:
         names = value.split()
     names = names or ([case.launch.model] if case.launch.model else [])
-    return names + [found["name"] for found in case.log.hits(ADAPTERS)]
+    adapters = re.findall(r"name='([^']+)'|(?:^|[\s'\[])([\w.\-]+)=/", case.launch.value("lora_modules"))
+    return names + [one or other for one, other in adapters] + [found["name"] for found in case.log.hits(ADAPTERS)]
 
 
 CALL: Final = sight(
@@ -228,6 +231,9 @@ UNAUTHORIZED: Final = sight(
 )
 
 
+SERVED: Final = sight('HTTP/1.1" 200')
+
+
 def key_is_missing(case: Case) -> Found | None:
     """Which callers are refused."""
     hits = [
@@ -244,12 +250,13 @@ def key_is_missing(case: Case) -> Found | None:
     who = Words(
         f" from {', '.join(refused[:3])}" if refused else "", f"（来自 {'、'.join(refused[:3])}）" if refused else ""
     )
+    single = all(hit["caller"] for hit in hits) and len(hits) <= 2 and case.log.count(SERVED) >= 10
     told = any(re.search(r"(?i)incorrect|invalid", hit.line.text) for hit in hits)
     how = Words("a wrong key" if told else "no key, or a wrong one", "错误的密钥" if told else "没有密钥或密钥错误")
     base = served_at(case)
     return Found(
         cause=Words(
-            f"{len(hits)} requests{who.en} were refused with 401: the server was started with an API key, and the caller sends {how.en}. Switching the key off would open the server to everybody.",
+            f"{len(hits)} request{'s' if len(hits) > 1 else ''}{who.en} got 401 (refused): the server was started with an API key, and the caller sends {how.en}. Switching the key off would open the server to everybody.",
             f"{len(hits)} 个请求{who.zh}返回 401：服务器启动时设置了 API 密钥，而调用方{how.zh}。去掉密钥会使服务器对所有人开放。",
         ),
         evidence=quoted(hits[0], hits[-1]),
@@ -257,7 +264,7 @@ def key_is_missing(case: Case) -> Found | None:
             Fix(
                 Words(
                     "give that caller the key of the server (the value of VLLM_API_KEY or --api-key), through its secret store",
-                    "通过密钥管理把服务器的密钥（VLLM_API_KEY 或 --api-key 的值）交给该调用方",
+                    "通过密钥管理把服务器的密钥（`VLLM_API_KEY` 或 `--api-key`）交给该调用方",
                 ),
                 'export OPENAI_API_KEY="$VLLM_API_KEY"',
             ),
@@ -270,7 +277,7 @@ def key_is_missing(case: Case) -> Found | None:
             f"`curl -s -o /dev/null -w '%{{http_code}}' -H \"Authorization: Bearer $VLLM_API_KEY\" {base}/v1/models` prints 200",
             f"`curl -s -o /dev/null -w '%{{http_code}}' -H \"Authorization: Bearer $VLLM_API_KEY\" {base}/v1/models` 输出 200",
         ),
-        confidence=0.93 if len(hits) > 1 or not callers else 0.6,
+        confidence=0.4 if single else 0.93 if len(hits) > 1 or not callers else 0.6,  # one of many: a stranger, not a fault
     )
 
 
@@ -313,6 +320,6 @@ RULES: Final = (
         remedy=Words("give that caller the key", "把密钥交给该调用方"),
         check=Words("one curl with the key", "带密钥的一次 curl"),
         judge=key_is_missing,
-        sees=(UNAUTHORIZED,),
+        sees=(UNAUTHORIZED, SERVED),
     ),
 )

@@ -56,8 +56,9 @@ NO_ANSWER: Final = sight(
     "Connection timeout to host",
     "timed out while connecting to upstream",
     "Operation now in progress",
+    "Failed to connect to",
     pattern=r"ConnectTimeout|No route to host|EHOSTUNREACH|connect ETIMEDOUT|Network is unreachable|dial tcp\S* .*i/o timeout|Connection timeout to host|while connecting to upstream"
-    r"|(?:connect|[Cc]onnection) to \S+ (?:port \d+ )?.*(?:timed out|Operation now in progress)|Connection timed out after \d+ milli|Failed to connect to .*timed out"
+    r"|(?:connect|[Cc]onnection) to \S+ (?:port \d+ )?.*(?:timed out|Operation now in progress)|Connection timed out after \d+ milli|Failed to connect to .*(?:timed out|after (?:[3-9]\d{3}|\d{5,}) ms: Couldn't connect)"
     r"|\[Errno 110\] Connection timed out|connect\S* .*Connection timed out",
 )
 PUBLISHED: Final = sight(

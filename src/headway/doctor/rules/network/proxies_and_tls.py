@@ -9,7 +9,7 @@ from typing import Final
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found
-from headway.doctor.rules.network.no_connection import target_of
+from headway.doctor.rules.network.no_connection import RESET, of_callers, target_of
 from headway.doctor.rules.network.server_address import port_of, served_at
 from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
@@ -81,6 +81,8 @@ def proxy_catches_local_calls(case: Case) -> Found | None:
     host = call["host"].strip("[]") if call else "127.0.0.1"
     name = variables[0]["name"] if variables else in_context[0] if in_context else "HTTP_PROXY"
     proxy = re.sub(r"//[^/@]*@", "//", variables[0]["value"]) if variables else ""
+    if not proxy and "ProxyError" in answer.line.text and (dialled := target_of(answer.line.text)):
+        proxy = f"{dialled[0]}:{dialled[1]}"
     exempt = case.log.first(NO_PROXY)
     now = (exempt["value"] if exempt else "") or case.context.text("env.no_proxy") or case.context.text("env.NO_PROXY")
     entries = [entry for entry in now.split(",") if entry]
@@ -165,6 +167,10 @@ def tls_does_not_match(case: Case) -> Found | None:
     secure = bool(case.launch.value("ssl_certfile"))
     port = port_of(case)
     base = served_at(case)
+    if plain is None and secure:
+        plain = next((hit for hit in of_callers(case, RESET) if "https://" not in hit.line.text), None)
+    if client is not None and (dialled := target_of(client.line.text)) and dialled[0] not in ("0.0.0.0", "::"):
+        base = f"http://{dialled[0]}:{dialled[1]}"
     if client is None and plain is None and untrusted is None:
         count = case.log.count(NOT_HTTP)
         if garbage is None or count < _SEVERAL or secure:
@@ -200,6 +206,7 @@ def tls_does_not_match(case: Case) -> Found | None:
                 f"`curl -s -o /dev/null -w '%{{http_code}}' {base.replace('http://', 'https://')}/health` 输出 200",
             ),
             confidence=0.92,
+            explains=("N1",),
         )
     if client is None and untrusted is not None:
         expired, mismatch = "expired" in untrusted.line.text, "mismatch" in untrusted.line.text
@@ -306,6 +313,6 @@ RULES: Final = (
         remedy=Words("http://, or a certificate for the server", "使用 http://，或给服务器配置证书"),
         check=Words("one curl", "一次 curl"),
         judge=tls_does_not_match,
-        sees=(NOT_HTTP, NOT_TLS, PLAIN_TO_TLS, UNTRUSTED),
+        sees=(NOT_HTTP, NOT_TLS, PLAIN_TO_TLS, UNTRUSTED, RESET),
     ),
 )

@@ -36,7 +36,7 @@ from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
 _OTHER_FAULT: Final = re.compile(
-    r"timed out|SSL|certificate|resolve|[Nn]ame or service|name resolution|getaddrinfo|No route to host|nodename"
+    r"timed out|after (?:[3-9]\d{3}|\d{5,}) ms|SSL|certificate|resolve|[Nn]ame or service|name resolution|getaddrinfo|No route to host|nodename"
     r"|^\* +connect to"  # curl -v tries the next address after it
 )
 
@@ -66,10 +66,12 @@ def _probe_kills(case: Case, first: Hit, last: Hit) -> Found | None:
         case.startup.ready and case.startup.hit is not None and case.startup.hit.line.number < kill.line.number
     ):
         return None
+    kind = (probe["kind"] if probe else "Liveness").lower()
+    kind_zh = {"liveness": "存活", "startup": "启动", "readiness": "就绪"}[kind]
     return Found(
         cause=Words(
-            "The server is still loading when the liveness probe, which is refused, runs out of tries: Kubernetes ends the container and the load starts over, again and again.",
-            "服务器仍在加载时，被拒绝的存活探针耗尽了重试次数：Kubernetes 杀死容器，加载反复从头开始。",
+            f"The server is still loading when the {kind} probe, which is refused, runs out of tries: Kubernetes ends the container and the load starts over, again and again.",
+            f"服务器仍在加载时，被拒绝的{kind_zh}探针耗尽了重试次数：Kubernetes 杀死容器，加载反复从头开始。",
         ),
         evidence=quoted(kill, probe, last),
         fixes=[

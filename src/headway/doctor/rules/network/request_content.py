@@ -85,10 +85,10 @@ def context_exceeded(case: Case) -> Found | None:
     fixes.append(
         Fix(
             Words(
-                f"shorten the prompt by at least {prompt - limit + 1} tokens (drop old turns of the conversation, send fewer documents)"
+                f"shorten the prompt from {prompt} to less than {limit} tokens, by at least {prompt - limit + 1} (drop old turns of the conversation, send fewer documents)"
                 if over and prompt is not None
                 else "or shorten the prompt (drop old turns of the conversation)",
-                f"把提示缩短至少 {prompt - limit + 1} 个 token（删除旧对话轮次、减少文档）"
+                f"把提示从 {prompt} 个 token 缩短到 {limit} 以下，至少缩短 {prompt - limit + 1} 个（删除旧对话轮次、减少文档）"
                 if over and prompt is not None
                 else "或缩短提示（删除旧的对话轮次）",
             ),
@@ -260,7 +260,7 @@ def content_is_invalid(case: Case) -> Found | None:
     media = re.search(r"Media Type|application/json|media_type", text)
     field = (
         hit["field"]
-        or (found[1] if (found := re.search(r"'loc': \(?\[?'body', ?'(\w+)'", text)) else "")
+        or (found[1] if (found := re.search(r"[\"']loc[\"']: ?[(\[]+[\"']body[\"'], ?[\"'](\w+)[\"']", text)) else "")
         or (found[1] if (found := re.search(r"(?m)^\s*(\w+)\s+Input should", text)) else "")
     )
     should = hit["should"] or (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.load import LoadSample
-from headway.doctor.finding import Fix, Found
+from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.network.server_address import served_at
 from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
@@ -84,6 +85,16 @@ def engine_does_not_move(case: Case) -> Found | None:
         cause=cause,
         evidence=evidence,
         fixes=[
+            _restart(case),
+            Fix(
+                Words(
+                    "read what the engine process printed before it died; the first error of that process is what to repair",
+                    "查看引擎进程在死亡之前的输出；需要修复的是该进程的第一个错误",
+                )
+            ),
+        ]
+        if still is None
+        else [
             Fix(
                 Words(
                     "take a stack dump of the engine process first, it shows where it stands",
@@ -91,7 +102,7 @@ def engine_does_not_move(case: Case) -> Found | None:
                 ),
                 "for p in $(pgrep -f 'EngineCore|vllm serve|headway serve'); do py-spy dump --pid $p; done",
             ),
-            Fix(Words("then restart the server; nothing else brings it back", "然后重启服务器，没有其他办法恢复")),
+            _restart(case),
             Fix(
                 Words(
                     "judge life by progress: a probe that asks for one token with a time limit",
@@ -109,8 +120,13 @@ def engine_does_not_move(case: Case) -> Found | None:
         if answered
         else Words("The engine is stuck or dead", "引擎卡住或已死"),
         at=at,
-        explains=("N7", "N8", "N9"),
+        explains=("N7", "N8", "N9", "T1", "T2"),
     )
+
+
+def _restart(case: Case) -> Fix:
+    command = case.launch.command if re.match(r"\S*(?:vllm|headway|python\S*|docker) ", case.launch.command) else ""
+    return Fix(Words("restart the server; nothing else brings it back", "重启服务器，没有其他办法恢复"), command or None)
 
 
 def _standing(samples: Sequence[LoadSample]) -> list[LoadSample] | None:
@@ -125,6 +141,8 @@ def _standing(samples: Sequence[LoadSample]) -> list[LoadSample] | None:
     if len(run) < 3:
         return None
     first, last = run[0].t, run[-1].t
+    if first is None and isinstance(run[0].source, Quote):  # scrapes without their times are seldom nearer than ten seconds
+        return run
     long = first is not None and last is not None and last - first >= _SECONDS
     return run if long or len(run) >= _INTERVALS else None
 

@@ -10,6 +10,7 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found
+from headway.doctor.rules.network.published_ports import published_as, published_in
 from headway.doctor.rules.network.server_address import bound, free_port_after, listener_on, port_of, ready_line
 from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
@@ -87,7 +88,7 @@ def port_is_taken(case: Case) -> Found | None:
             f"or use another port, such as {other}" if fixes else f"use another port, such as {other}",
             f"{'或' if fixes else ''}使用另一个端口，例如 {other}",
         ),
-        f"docker run -p {other}:{port}" if docker else f"--port {other}",
+        published_as(case.launch.command, other, (published_in(case.launch.command) or (port, port))[1]) if docker else f"--port {other}",
     )
     if ours or pid is None:
         fixes.append(other_port)

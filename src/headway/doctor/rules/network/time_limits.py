@@ -219,10 +219,13 @@ PROXY: Final = sight(
     "response_timeout",
     "Gateway Time-out",
     "Gateway Timeout",
-    pattern=r"upstream timed out.*while reading|504 Gateway|\"(?: HTTP/[\d.]+\")? 5[02]4\b|upstream request timeout|[Ee]rror (?:code:? )?524|Error code: 504|cloudflare.*\b524\b|(?:upstream_)?response_timeout|Gateway Time-?out",
+    " 504 - ",
+    "elb_status_code",
+    " sH-- ",
+    pattern=r"-1 504 - |elb_status_code[\"=: ]+504|\b504 .*\bsH--|upstream timed out.*while reading|504 Gateway|\"(?: HTTP/[\d.]+\")? 5[02]4\b|upstream request timeout|[Ee]rror (?:code:? )?524|Error code: 504|cloudflare.*\b524\b|(?:upstream_)?response_timeout|Gateway Time-?out",
 )
 _TIME: Final = re.compile(
-    r"(?:request_time|upstream_response_time|rt|duration|urt|response_time)[=: \"]+(?P<s>\d+(?:\.\d+)?)(?P<unit>ms)?|timed out after (?P<after>\d+(?:\.\d+)?)|(?<![\d.])(?P<bare>\d{1,4}\.\d{3})(?![\d.])"
+    r"(?:idle|request|response) timeout (?:of )?(?P<idle>\d+) ?s\b|/(?P<ms>\d{4,7}) 504 |(?:request_time|upstream_response_time|rt|duration|urt|response_time)[=: \"]+(?P<s>\d+(?:\.\d+)?)(?P<unit>ms)?|timed out after (?P<after>\d+(?:\.\d+)?)|(?<![\d.])(?P<bare>\d{1,4}\.\d{3})(?![\d.])"
 )
 SETTING: Final = sight(
     "proxy_read_timeout",
@@ -262,7 +265,7 @@ def proxy_gives_up(case: Case) -> Found | None:
         "ingress": f'nginx.ingress.kubernetes.io/proxy-read-timeout: "{wanted}"',
         "envoy": f"timeout: {wanted}s",
         "haproxy": f"timeout server {wanted}s",
-        "balancer": f"aws elbv2 modify-load-balancer-attributes --attributes Key=idle_timeout.timeout_seconds,Value={wanted}",
+        "balancer": f"idle_timeout.timeout_seconds={wanted}",
         "traefik": f"--serversTransport.forwardingTimeouts.responseHeaderTimeout={wanted}s",
         "cloudflare": None,
     }
@@ -307,7 +310,9 @@ def _duration(text: str) -> float | None:
     found = _TIME.search(text)
     if found is None:
         return None
-    value = float(found["s"] or found["after"] or found["bare"])
+    if found["ms"]:
+        return float(found["ms"]) / 1000
+    value = float(found["idle"] or found["s"] or found["after"] or found["bare"])
     return value / 1000 if found["unit"] else value
 
 
@@ -317,7 +322,7 @@ def _kind(text: str) -> str:
         ("ingress", ("ingress",)),
         ("cloudflare", ("cloudflare", "524")),
         ("envoy", ("envoy", "istio", "upstream request timeout", "response_timeout")),
-        ("haproxy", ("haproxy",)),
+        ("haproxy", ("haproxy", " sh-- ")),
         ("traefik", ("traefik",)),
         ("balancer", ("elb", "alb", "awselb")),
     ):

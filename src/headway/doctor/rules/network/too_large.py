@@ -26,10 +26,12 @@ TOO_BIG: Final = sight(
     "Chunk too big",
     "Chunk exceed the limit",
     "LineTooLong",
+    "bytes when reading",
+    ") when reading",
     "h11_max_incomplete_event_size",
     "[head_too_large]",
     "Headers and body over",
-    pattern=r"(?P<h11>Receive buffer too long|h11_max_incomplete)|(?P<proxy_response>upstream sent too big header)|(?P<body>too large body(?:: (?P<bytes>\d+) bytes)?|Entity Too Large|Payload Too Large)|(?P<client>Chunk too big|Chunk exceed)"
+    pattern=r"(?P<h11>Receive buffer too long|h11_max_incomplete)|(?P<proxy_response>upstream sent too big header)|(?P<body>too large body(?:: (?P<bytes>\d+) bytes)?|Entity Too Large|Payload Too Large)|(?P<client>Chunk too big|Chunk exceed|Got more than \d+ bytes \(\d+\) when reading)"
     r"|(?P<head>LineTooLong|header too large|Header Or Cookie Too Large|Header Fields Too Large|too large header|\[head_too_large\])",
 )
 
@@ -68,10 +70,16 @@ def event_or_header_too_large(case: Case) -> Found | None:
                 "proxy_buffer_size 32k; proxy_buffers 8 32k;",
             )
         ]
-    elif hit["client"]:
+    elif hit["client"] or "Chunk" in hit.line.text or "aiohttp" in hit.line.text:
+        stated = re.search(r"more than (\d+) bytes \((\d+)\)", hit.line.text)
+        sizes = Words(
+            f" ({int(stated[2]):,} bytes, its limit is {int(stated[1]):,})" if stated else "",
+            f"（{int(stated[2]):,} 字节，上限为 {int(stated[1]):,}）" if stated else "",
+        )
+        buffer = max(2**20, 2 ** (int(stated[2]) - 1).bit_length()) if stated and len(stated[2]) < 12 else 2**20
         cause = Words(
-            "The client's reader refuses one event of the stream: a single line (a long tool call or many log-probabilities) is larger than its buffer. The server is healthy.",
-            "客户端读取器拒绝了流中的一个事件：单行内容（很长的工具调用或大量 logprobs）超过其缓冲区。服务器本身正常。",
+            f"The client's reader refuses one event or header of the answer: a single line (a long tool call or many log-probabilities) is larger than its buffer{sizes.en}. The server is healthy.",
+            f"客户端读取器拒绝了响应中的一个事件或响应头：单行内容（很长的工具调用或大量 logprobs）超过其缓冲区{sizes.zh}。服务器本身正常。",
         )
         fixes = [
             Fix(
@@ -79,7 +87,7 @@ def event_or_header_too_large(case: Case) -> Found | None:
                     "give the client a larger read buffer (aiohttp: read_bufsize, in bytes)",
                     "增大客户端读缓冲区（aiohttp 的 read_bufsize，单位字节）",
                 ),
-                "aiohttp.ClientSession(read_bufsize=2**20)",
+                f"aiohttp.ClientSession(read_bufsize={buffer}, max_line_size={buffer}, max_field_size={buffer})",
             ),
             Fix(Words("or ask for fewer log-probabilities in a stream", "或在流式请求中减少 logprobs")),
         ]

@@ -9,13 +9,21 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.facts.requests import RequestRow
-from headway.doctor.finding import Fix, Found
+from headway.doctor.evidence.sight import sight
+from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.network.no_connection import NO_ANSWER, NO_NAME, configured_target, of_callers, target_of
 from headway.doctor.rules.network.server_address import port_of
 from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
+CONNECT_TIME: Final = sight(
+    "time_connect",
+    pattern=r"time_connect\b['\"]?[=: ]+(?P<s>\d+(?:\.\d+)?)(?:.*?\btime_(?:starttransfer|total)\b['\"]?[=: ]+(?P<first>\d+(?:\.\d+)?))?",
+)
+_PROBED_CONNECT: Final = re.compile(
+    r"(?i)\b(?:ping|rtt|round trip|connect)\b.*?(?P<value>\d+(?:\.\d+)?)(?:/(?P<mean>\d+(?:\.\d+)?)/\S*)? ?(?P<unit>ms|s)\b"
+)
 _SLOW_CONNECT: Final = 0.15  # seconds; across an ocean a connection takes about as long
 
 
@@ -53,7 +61,7 @@ def name_or_distance(case: Case) -> Found | None:
             fixes.append(
                 Fix(
                     Words("repair the resolver of that machine or container", "修复该机器或容器的解析器"),
-                    "cat /etc/resolv.conf; docker run --dns 1.1.1.1",
+                    "cat /etc/resolv.conf; resolvectl status",
                 )
             )
         return Found(
@@ -97,16 +105,38 @@ def _connects(row: RequestRow) -> float | None:
     return seconds if seconds is not None else None if thousandths is None else thousandths / 1000
 
 
-def _far(case: Case) -> Found | None:
-    slow = [(row, seconds) for row in case.requests if (seconds := _connects(row)) is not None]
-    if len(slow) < 2:
-        return None
-    seconds = sorted(value for _, value in slow)[len(slow) // 2]
-    first = [
-        value
-        for row, _ in slow
-        if (value := row.number("ttft_cli_s", "ttft_s", "first_token_s", "total_s")) is not None
+def _measured(case: Case) -> list[tuple[Quote, float, float | None]]:
+    """(quote, seconds to connect, seconds to the first token): of requests, of curl's own times, of probes."""
+    rows = [
+        (row.quote, seconds, row.number("ttft_cli_s", "ttft_s", "first_token_s", "total_s"))
+        for row in case.requests
+        if (seconds := _connects(row)) is not None
     ]
+    if len(rows) > 1:
+        return rows
+    if hits := case.log.hits(CONNECT_TIME):
+        return [(hit.quote(), hit.number("s"), hit.number("first") if hit["first"] else None) for hit in hits]
+    probes = [
+        (f"host.probes.{index}", _PROBED_CONNECT.search(str(text)))
+        for index, text in enumerate(case.context.items("host.probes"))
+    ]
+    return [
+        (
+            case.context.quote(path),
+            float(found["mean"] or found["value"]) / (1000 if found["unit"].lower() == "ms" else 1),
+            None,
+        )
+        for path, found in probes
+        if found and not re.search(r"(?i)timed out|refused|fail", case.context.text(path))
+    ]
+
+
+def _far(case: Case) -> Found | None:
+    slow = _measured(case)
+    if not slow:
+        return None
+    seconds = sorted(value for _, value, _ in slow)[len(slow) // 2]
+    first = [value for _, _, value in slow if value is not None]
     if seconds < _SLOW_CONNECT:
         return None
     whole = sorted(first)[len(first) // 2] if first else None
@@ -119,7 +149,7 @@ def _far(case: Case) -> Found | None:
             f"Connecting alone takes {seconds:.2f} s{share.en}: the distance (or a slow resolver) costs the time, not the server.",
             f"仅建立连接就需要 {seconds:.2f} s{share.zh}：耗时来自距离（或缓慢的解析），而不是服务器。",
         ),
-        evidence=[row.quote for row, _ in slow[:3]],
+        evidence=[quote for quote, _, _ in slow[:3]],
         fixes=[
             Fix(
                 Words(
@@ -261,7 +291,7 @@ RULES: Final = (
         remedy=Words("the name, or the distance", "更正名字，或缩短距离"),
         check=Words("`getent hosts NAME` at the caller's place", "在调用方位置执行 `getent hosts NAME`"),
         judge=name_or_distance,
-        sees=(NO_NAME,),
+        sees=(NO_NAME, CONNECT_TIME),
     ),
     Rule(
         id="N20",

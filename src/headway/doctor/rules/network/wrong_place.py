@@ -15,6 +15,7 @@ from headway.doctor.rules.network.no_connection import (
     configured_target,
     target_of,
 )
+from headway.doctor.rules.network.published_ports import published_as, published_in
 from headway.doctor.rules.network.server_address import Listener, bound, listener_on, port_of, ready_line
 from headway.doctor.rules.quoted import quoted
 from headway.doctor.words import Words
@@ -29,8 +30,8 @@ def wrong_mapping(case: Case, first: Hit, last: Hit) -> Found | None:
     published = [(int(hit["outside"]), int(hit["inside"]), hit) for hit in case.log.hits(PUBLISHED)]
     quote = quoted(published[0][2]) if published else []
     pairs = [(outside, target) for outside, target, _ in published]
-    if not pairs and (given := re.search(r"(?:-p|--publish)[ =](?:[\d.]+:)?(\d+):(\d+)", case.launch.command)):
-        pairs, quote = [(int(given[1]), int(given[2]))], [case.context.quote("command")]
+    if not pairs and (given := published_in(case.launch.command)):
+        pairs, quote = [given], [case.context.quote("command")]
     if not pairs or any(target == port for _, target in pairs) or (inside is None and ready_line(case) is None):
         return None
     outside, target = pairs[0]
@@ -48,7 +49,7 @@ def wrong_mapping(case: Case, first: Hit, last: Hit) -> Found | None:
                     f"publish the port that the server listens on ({outside} -> {port})",
                     f"映射服务器实际监听的端口（{outside} -> {port}）",
                 ),
-                f"docker run -p {outside}:{port}",
+                published_as(case.launch.command, outside, port),
             ),
             Fix(
                 Words(f"or let the server listen on port {target} inside", f"或让服务器在容器内监听端口 {target}"),

@@ -23,15 +23,16 @@ DTYPE: Final = sight(
     pattern=r"torch\.(?P<dtype>\w+) is not supported for quantization method (?P<method>[\w+-]+(?:\.\w[\w+-]*)*)(?:\. Supported dtypes: \[(?P<dtypes>[^\]]*)\])?",
 )
 GROUP: Final = sight(
-    "group_size", "group size",
+    "group_size", "group size", "Group size",
     pattern=r"(?P<kernel>\w*(?:[Mm]arlin|[Mm]achete|AllSpark|[Ee]xllama|ExLlama|GPTQ|AWQ|[Kk]ernel|CUTLASS)\w*) (?:does not support|doesn't support) group[_ ]size\w* ?[=:]? ?(?P<size>-?\d+)"
     r"(?:.*?[Oo]nly group[_ ]sizes? ?[=:] ?(?P<known>\[[^\]]*\]))?"
-    r"|[Uu]nsupported group[_ ]size:? ?=? ?(?P<size2>-?\d+)|[Gg]roup[_ ]size \(?(?P<size3>-?\d+)\)? (?:is )?(?:not supported|not supported by|unsupported)",
+    r"|[Uu]nsupported group[_ ]size:? ?=? ?(?P<size2>-?\d+)|[Gg]roup[_ ]size \(?(?P<size3>-?\d+)\)? (?:is )?(?:not supported|not supported by|unsupported)(?: by (?P<by>\w+))?",
 )  # fmt: skip
 NO_KERNEL: Final = sight(
     "quantization is currently not supported in", "Failed to find a kernel that can implement", "object has no attribute", "No kernels are registered for",
-    "this version reads unquantized safetensors and GGUF",
+    "this version reads unquantized safetensors and GGUF", "with arguments from the '",
     pattern=r"(?P<method>[\w+-]+(?:\.\w[\w+-]*)*) quantization is currently not supported in (?P<platform>\w+)|Failed to find a kernel that can implement the (?P<layer>[\w]+) linear layer"
+    r"|Could not run '_\w+::(?P<call>\w+)' with arguments from the '(?P<backend>\w+)' backend"
     r"|'_OpNamespace' '_\w+' object has no attribute '(?P<op>\w*(?:awq|gptq|marlin|machete|scaled_mm|fp8|quant|cutlass|ggml|squeezellm)\w*)'|No kernels are registered for platform (?P<bare>\w+)"
     r"|is quantized with '(?P<ours>[\w+-]+(?:\.\w[\w+-]*)*)'; this version reads unquantized safetensors and GGUF",
 )  # fmt: skip
@@ -156,7 +157,7 @@ def group_without_kernel(case: Case) -> Found | None:
     size = hit["size"] or hit["size2"] or hit["size3"]
     known = re.findall(r"-?\d+", hit["known"])
     good = ", ".join(known) if known else "128"
-    kernel = hit["kernel"] or "the kernel"
+    kernel = hit["kernel"] or hit["by"] or "the kernel"
     column = " (-1 = one scale per column)" if size == "-1" else ""
     column_zh = "（-1 = 每列一个 scale）" if size == "-1" else ""
     return Found(
@@ -188,16 +189,17 @@ def no_kernel_here(case: Case) -> Found | None:
     hit = case.log.first(NO_KERNEL)
     if hit is None:
         return None
-    method = hit["method"] or hit["ours"] or case.launch.value("quantization").replace("None", "") or case.model.claimed or hit["layer"] or hit["op"]
-    platform = (hit["platform"] or hit["bare"] or case.device.kind or "this platform").lower()
+    op = hit["op"] or hit["call"]
+    method = hit["method"] or hit["ours"] or case.launch.value("quantization").replace("None", "") or case.model.claimed or hit["layer"] or op
+    platform = (hit["platform"] or hit["bare"] or hit["backend"] or case.device.kind or "this platform").lower()
     what = (
-        f"the build has no operation {hit['op']}"
-        if hit["op"]
+        f"the build has no operation {op}"
+        if op
         else f"no kernel can do the {hit['layer']} layers"
         if hit["layer"]
         else f"{method} has no kernel"
     )
-    what_zh = f"该构建没有算子 {hit['op']}" if hit["op"] else f"没有内核能实现 {hit['layer']} 线性层" if hit["layer"] else f"{method} 没有内核"
+    what_zh = f"该构建没有算子 {op}" if op else f"没有内核能实现 {hit['layer']} 线性层" if hit["layer"] else f"{method} 没有内核"
     ours = bool(hit["ours"])
     fixes = [
         Fix(
@@ -211,7 +213,7 @@ def no_kernel_here(case: Case) -> Found | None:
     ]
     if platform == "cpu" and not ours:
         fixes.append(Fix(Words("on a CPU also a GGUF file with Headway or llama.cpp", "在 CPU 上也可用 Headway 或 llama.cpp 运行 GGUF 文件")))
-    if hit["op"]:
+    if op:
         fixes.append(
             Fix(
                 Words(
@@ -232,8 +234,8 @@ def no_kernel_here(case: Case) -> Found | None:
             "出现加载行（`Model loading took`），测试提示的回答正常",
         ),
         # on CUDA a missing operation is rather a build that does not match
-        confidence=STATED if hit["platform"] or ours else 0.7 if hit["op"] and platform == "cuda" else 0.85,
-        explains=("L10",) if hit["op"] and platform != "cuda" else (),
+        confidence=STATED if hit["platform"] or ours else 0.7 if op and platform == "cuda" else 0.85,
+        explains=("L10",) if op and platform != "cuda" else (),
     )
 
 

@@ -20,8 +20,9 @@ MISMATCH: Final = sight(
 NOT_QUANTISED: Final = sight("is not quantized and", pattern=r"--quantization (?P<given>\S+) was given, but (?P<model>\S+) is not quantized")
 FORMAT: Final = sight("Quantization format not supported", "quantization format not supported", "uantization format is not supported")
 UNKNOWN: Final = sight(
-    "Unknown quantization method", "invalid choice", "Invalid quantization method",
+    "Unknown quantization method", "invalid choice", "Invalid quantization method", "[type=literal_error, input_value=", "[type=enum, input_value=",
     pattern=r"(?:Unknown|Invalid) quantization method:? [`'\"]?(?P<method>[\w+-]+(?:\.\w[\w+-]*)*)(?:.*?(?:Must be one of|Known are|Available methods:?) (?P<known>.*))?"
+    r"|Input should be (?P<listed>.*['\"](?:awq|gptq)['\"].*?) \[type=(?:literal_error|enum), input_value=['\"](?P<input>[\w+-]+(?:\.\w[\w+-]*)*)['\"]"
     r"|argument (?:\S*--quantization\S*|-q): invalid choice: '(?P<choice>[\w+-]+(?:\.\w[\w+-]*)*)' \(choose from (?P<choices>.*)\)",
 )  # fmt: skip
 _ONLINE: Final = re.compile(r"fp8|int8|mxfp8|nvfp4|bitsandbytes|bnb|torchao|experts_int8|w8a8", re.IGNORECASE)
@@ -150,11 +151,11 @@ def _quantises_again(stored: str, given: str) -> bool:
 
 
 def unknown_method(case: Case) -> Found | None:
-    hit = next((hit for hit in case.log.hits(UNKNOWN) if hit["method"] or hit["choice"]), None)
+    hit = next((hit for hit in case.log.hits(UNKNOWN) if hit["method"] or hit["choice"] or hit["input"]), None)
     if hit is None:
         return None
-    method = hit["method"] or hit["choice"]
-    known = re.findall(r"[\w.+-]+", hit["known"] or hit["choices"])
+    method = hit["method"] or hit["choice"] or hit["input"]
+    known = re.findall(r"[\w.+-]+", hit["known"] or hit["choices"] or hit["listed"])
     left = _LEFT.get(method.lower())
     nearest = difflib.get_close_matches(method.lower(), known, n=1, cutoff=0.6) if left is None else []
     if method.lower() in known:
@@ -228,7 +229,13 @@ def _other_ways(case: Case, method: str, nearest: list[str]) -> list[Fix]:
     ]
     if nearest:
         fixes.append(
-            Fix(Words(f"or spell it {nearest[0]}, if the weights are to be quantised while loading", f"若要在加载时量化，请写成 {nearest[0]}"))
+            Fix(
+                Words(f"or spell it {nearest[0]}, if the weights are to be quantised while loading", f"若要在加载时量化，请写成 {nearest[0]}")
+                if _ONLINE.match(nearest[0])
+                else Words(
+                    f"its right spelling is {nearest[0]}, for a checkpoint that is {nearest[0]} already", f"正确写法是 {nearest[0]}，只用于已是 {nearest[0]} 的检查点"
+                )
+            )
         )
     return fixes
 

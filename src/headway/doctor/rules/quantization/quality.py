@@ -148,8 +148,8 @@ def quality_dropped(case: Case) -> Found | None:
         ],
         fixes=fixes,
         verify=Words("the same evaluation at temperature 0, quantised against unquantised", "temperature 0 下同一评测，量化与未量化对比"),
-        confidence=0.8 if drop else 0.55,
-        weight="degraded",
+        confidence=0.8 if drop else 0.4,
+        weight="degraded" if drop else "remark",
     )
 
 

@@ -102,8 +102,8 @@ def fp8_as_weights_only(case: Case) -> Found | None:
     name_zh = f"{gpu.name or '该卡'}（计算能力 {gpu.capability // 10}.{gpu.capability % 10}）" if gpu is not None and gpu.capability else "该卡"
     return Found(
         cause=Words(
-            f"{name} has no FP8 arithmetic, which begins at 8.9 (Ada, Hopper; not only H100): FP8 weights halve the memory and are computed in 16 bits by the Marlin kernel. That is fine, but it brings none of the speed of FP8.",
-            f"{name_zh} 没有 FP8 运算（自 8.9 起，Ada、Hopper，不只 H100）：FP8 权重使显存减半，但由 Marlin 内核以 16 位计算。这没有问题，只是没有 FP8 的速度。",
+            f"{name} has no FP8 arithmetic, which begins at 8.9 (Ada, Hopper; not only H100): FP8 is weight-only here: it halves the memory, and the Marlin kernel computes in 16 bits. That is fine, but it brings none of the speed of FP8.",
+            f"{name_zh} 没有 FP8 运算（自 8.9 起，Ada、Hopper，不只 H100）：FP8 在这里只压缩权重（weight-only）：显存减半，但由 Marlin 内核以 16 位计算。这没有问题，只是没有 FP8 的速度。",
         ),
         evidence=[*([hit.quote()] if hit is not None else []), *([case.context.quote(f"{gpu.path}.capability")] if gpu is not None else [])],
         fixes=[

@@ -71,12 +71,12 @@ def not_aligned(case: Case) -> Found | None:
     each = (
         f"{cut.whole} / {cut.ranks} = {cut.whole / cut.ranks:g}, and {cut.whole / cut.ranks:g} / {cut.unit} = {cut.whole / cut.ranks / cut.unit:g} groups"
         if cut.whole
-        else f"{cut.ranks} parts are no whole groups of {cut.unit}"
+        else f"divided by {cut.ranks} is no multiple of the group size"
     )
     each_zh = (
         f"{cut.whole} / {cut.ranks} = {cut.whole / cut.ranks:g}，{cut.whole / cut.ranks:g} / {cut.unit} = {cut.whole / cut.ranks / cut.unit:g} 组"
         if cut.whole
-        else f"{cut.ranks} 份都不是 {cut.unit} 的整组"
+        else f"除以 {cut.ranks} 后不是组大小的整数倍"
     )
     if cut.ranks == 1:
         cause = Words(
@@ -93,8 +93,8 @@ def not_aligned(case: Case) -> Found | None:
         ]
     else:
         cause = Words(
-            f"Over {cut.ranks} ranks the quantisation groups are cut through: {cut.name} {each}. Groups of {cut.unit} must stay whole, so this split cannot load; memory is not the reason.",
-            f"{cut.ranks} 路切分会切断量化组：{cut.name} {each_zh}。{cut.unit} 的组必须完整，因此这种切分无法加载；与显存无关。",
+            f"Over {cut.ranks} ranks the quantisation groups are cut through: {cut.name} {each}. Groups{f' of {cut.unit}' if cut.whole else ''} must stay whole, so this split cannot load; memory is not the reason.",
+            f"{cut.ranks} 路切分会切断量化组：{cut.name} {each_zh}。{f'{cut.unit} 的组' if cut.whole else '组'}必须完整，因此这种切分无法加载；与显存无关。",
         )
         fixes = _other_splits(case, cut)
     return Found(
@@ -118,7 +118,8 @@ def _other_splits(case: Case, cut: Cut) -> list[Fix]:
     fits = [
         ranks
         for ranks in range(2, cut.ranks + 1)
-        if wholes and (not heads or heads % ranks == 0) and all(whole % ranks == 0 and (whole // ranks) % cut.unit == 0 for whole in wholes)
+        if wholes and (heads % ranks == 0 if heads else ranks & (ranks - 1) == 0)  # heads are multiples of a power of two
+        and all(whole % ranks == 0 and (whole // ranks) % cut.unit == 0 for whole in wholes)
     ]
     best = max((ranks for ranks in fits if ranks < cut.ranks), default=1)
     fixes = []

@@ -17,9 +17,9 @@ NAME: Final = sight(
     pattern=r"KeyError: ['\"](?P<key>[\w.]+)['\"]|no module or parameter named ['\"](?P<module>[\w.]+)['\"]|(?P<param>[\w.]+) not found in params_dict|(?:Unexpected|Missing) key\(?s?\)?[^'\"]*['\"](?P<other>[\w.]+)['\"]",
 )  # fmt: skip
 EMBEDDING: Final = sight(
-    "token_embd.weight", "embed_tokens.qweight",
+    "token_embd.weight", "embed_tokens.qweight", "object has no attribute 'qweight",
     pattern=r"token_embd\.weight.*?(?:not supported|unsupported|supported types|cannot|refused|not implemented)|(?:not supported|unsupported|does not support|refused|cannot|not implemented).*?token_embd\.weight"
-    r"|stored as (?P<type>\w+) \(first: token_embd\.weight|(?:KeyError|no module or parameter named|not found).*?embed_tokens\.qweight|embed_tokens\.qweight\w* not found",
+    r"|stored as (?P<type>\w+) \(first: token_embd\.weight|(?:KeyError|no module or parameter named|not found).*?embed_tokens\.qweight|embed_tokens\.qweight\w* not found|'\w*Embedding' object has no attribute 'qweight",
 )  # fmt: skip
 DTYPES: Final = sight(
     "to have the same dtype", "must have the same dtype", "expected scalar type", "should be the same",
