@@ -33,9 +33,8 @@ FORMS = [
 ]
 
 
-def _ranges(weight: torch.Tensor, args: QuantizationArgs) -> tuple[torch.Tensor, torch.Tensor]:
+def _ranges(weight: torch.Tensor, args: QuantizationArgs, strategy: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Smallest and largest weight of all that share a scale."""
-    strategy = str(args.strategy.value if args.strategy else "")
     if strategy == "tensor":
         parts = weight.reshape(1, 1, -1)
     elif strategy == "block":
@@ -56,7 +55,7 @@ def test_equals_the_library(form: str, settings: dict[str, Any], tmp_path: Path)
     if form.startswith("nvfp4"):
         overall = {"global_scale": (448.0 * 6.0 / weight.abs().max()).reshape(1)}
         state["weight_global_scale"] = overall["global_scale"]
-    scales, zeros = calculate_qparams(*_ranges(weight, args), args, **overall)
+    scales, zeros = calculate_qparams(*_ranges(weight, args, settings["strategy"]), args, **overall)
     if settings["strategy"] == "tensor":
         scales, zeros = scales.reshape(1), zeros.reshape(1)
     library = BaseCompressor.get_value_from_registry(form)

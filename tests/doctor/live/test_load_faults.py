@@ -16,6 +16,7 @@ from tests.e2e.tiny_server import tiny_server
 _TOKEN_BYTES = 256
 
 
+@pytest.mark.long
 def test_a_cache_that_is_full(tmp_path: Path) -> None:
     """Room for about three sequences, twelve that want to grow: the scheduler has to take their blocks away again."""
     with (
@@ -39,6 +40,7 @@ def test_a_cap_on_the_sequences(tmp_path: Path) -> None:
     assert "--max-num-seqs" in fixes(finding)
 
 
+@pytest.mark.long
 def test_a_client_that_asks_one_at_a_time(tmp_path: Path) -> None:
     with (
         tiny_server(tmp_path) as served,
@@ -54,6 +56,7 @@ def test_an_idle_server_is_healthy(tmp_path: Path) -> None:
     assert not [finding for finding in report["findings"] if finding["confidence"] > 0.5]
 
 
+@pytest.mark.long
 def test_a_steady_load_is_healthy(tmp_path: Path) -> None:
     with (
         tiny_server(tmp_path) as served,
@@ -63,6 +66,7 @@ def test_a_steady_load_is_healthy(tmp_path: Path) -> None:
     assert not [finding for finding in report["findings"] if finding["confidence"] > 0.5], report["findings"]
 
 
+@pytest.mark.long
 def test_prompts_that_never_hit_the_prefix_cache(tmp_path: Path) -> None:
     """A clock at the start of the system prompt: every prompt is new from its first block on."""
 

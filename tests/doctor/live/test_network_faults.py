@@ -57,12 +57,14 @@ def test_a_proxy_that_buffers(tmp_path: Path) -> None:
         assert "proxy_buffering off" in fixes(finding)
 
 
+@pytest.mark.long
 def test_a_proxy_that_passes_on_what_it_gets_is_healthy(tmp_path: Path) -> None:
     with tiny_server(tmp_path) as served, nginx(tmp_path, served.url, "proxy_buffering off;") as proxy:
         report = doctor("serve", proxy, "--direct", served.url, "--seconds", "2")
     assert not [finding for finding in report["findings"] if finding["confidence"] > 0.5], report["findings"]
 
 
+@pytest.mark.long
 def test_a_proxy_whose_limit_is_shorter_than_the_answer(tmp_path: Path) -> None:
     """504 from nginx while the server goes on computing."""
     from tests.doctor.live.slow_server import slow_server

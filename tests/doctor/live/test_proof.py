@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.doctor.live.diagnosed import doctor, first
 from tests.doctor.live.load import clients, completion
 from tests.e2e.tiny_server import tiny_server
@@ -11,6 +13,7 @@ from tests.e2e.tiny_server import tiny_server
 _LOOK = ("--seconds", "4", "--requests", "0")
 
 
+@pytest.mark.long
 def test_before_and_after_a_fix(tmp_path: Path) -> None:
     """Twelve clients and a server that takes two at a time; then one that takes more, then one that wants a key."""
     kept = tmp_path / "before.json"

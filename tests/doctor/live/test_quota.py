@@ -37,6 +37,8 @@ def quota_group() -> Iterator[Path]:
         group.rmdir()
 
 
+@pytest.mark.long
+@pytest.mark.timeout(300)
 def test_threads_over_the_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     with quota_group() as group, serve(tmp_path, "--max-model-len", "512") as served:

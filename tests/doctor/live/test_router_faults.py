@@ -13,7 +13,7 @@ from tests.doctor.live.diagnosed import doctor, first, fixes
 from tests.e2e.router_process import METRICS, RunningRouter, started_router, two_models
 from tests.runtime.worker_process import worker_process
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.long]
 
 
 def package(folder: Path) -> Path:

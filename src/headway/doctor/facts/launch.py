@@ -22,7 +22,7 @@ Program = Literal["vllm", "headway", "vllm-srun", "vllm-sr", "llama.cpp", "sglan
 NON_DEFAULT: Final = sight("non-default args: ", pattern=r"non-default args: (?P<args>\{.*\})", reach=1 << 15)
 ENGINE_CONFIG: Final = sight(
     "LLM engine (v", "LLM engine with config", "server_args=ServerArgs(",
-    pattern=r"LLM engine (?:\(v(?P<version>[^)]+)\) )?with config: (?P<config>.*)|server_args=ServerArgs\((?P<args>.*)", reach=1 << 15,
+    pattern=r"LLM engine (?:\(v(?P<version>[^)]+)\) )?with config: (?P<config>.*)|server_args=ServerArgs\((?P<args>.*?)\)?\s*$", reach=1 << 15,
 )  # fmt: skip
 NAMESPACE: Final = sight("args: Namespace(", pattern=r"args: Namespace\((?P<args>.*)\)", reach=1 << 15)
 VERSION: Final = sight("API server version", pattern=r"(?P<program>vLLM|Headway) API server version (?P<version>\S+)")

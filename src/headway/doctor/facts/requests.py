@@ -21,7 +21,7 @@ ROW: Final = sight(
     *(f"r{number:02}" for number in range(100)),
     *(f"{letter}{digit} " for letter in ("r", "#", "req-", "req") for digit in range(10)),
     *(f"{letter}{digit}" for letter in ("req-", "req") for digit in range(10)),
-    pattern=r"^[\s|]*(?=\S*\d|.*[\s|]\d)(?P<id>[\w#][\w.:#/\-]*)(?P<cells>(?:[\s|]+[\w.\-/%+:,#]+){2,})[\s|]*$|^(?P<rule>[\s|+:=\-]{5,})$",
+    pattern=r"^[\s|]*(?=\S*\d|.*[\s|]\d)(?P<id>[\w#][\w.:#/\-]*)(?P<cells>(?:[\s|]+[\w.\-/%+:,#()]+){2,})[\s|]*$|^(?P<rule>[\s|+:=\-]{5,})$",
     series=True,
 )
 HEADER: Final = sight(
@@ -142,7 +142,7 @@ def _above(header: Hit, row: Hit) -> bool:
 
 
 def _is_number(cell: str) -> bool:
-    return isinstance(_value(cell), float)
+    return cell == "-" or isinstance(_value(cell), float)
 
 
 def _value(cell: str) -> float | str:

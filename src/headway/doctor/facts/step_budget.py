@@ -13,6 +13,15 @@ BUDGET: Final = sight("max_num_batched_tokens=", pattern=r"max_num_batched_token
 SIGHTS: Final[tuple[Sight, ...]] = (BUDGET,)
 
 
+_DEFAULT: Final = 2048  # the smallest budget that a server chooses by itself
+
+
+def chosen_small(launch: Launch) -> bool:
+    """Whether somebody set a budget below every default."""
+    fact = launch.fact("max_num_batched_tokens")
+    return fact is not None and fact.value.isdigit() and int(fact.value) < _DEFAULT
+
+
 def step_budget_of(log: Log, launch: Launch) -> Fact[int] | None:
     """As given, else as the engine says it chose."""
     fact = launch.fact("max_num_batched_tokens")

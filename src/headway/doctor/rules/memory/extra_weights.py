@@ -276,7 +276,7 @@ RULES: Final = (
         remedy=Words("leave room, or n-gram drafting", "留出空间，或用 n-gram 起草"),
         check=Words("`Available KV cache memory` after the change", "修改后的 `Available KV cache memory`"),
         judge=draft_model,
-        sees=(DRAFT,),
+        sees=(DRAFT, DRAFT_LOADED),
     ),
     Rule(
         id="O19",

@@ -8,6 +8,7 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
+from headway.doctor.facts.complaint import complains_of
 from headway.doctor.facts.load import clock_seconds, shape_of
 from headway.doctor.facts.processor_use import busy_processes, gpu_use, on_cpu
 from headway.doctor.finding import STATED, Abstention, Fix, Found, Quote
@@ -15,11 +16,12 @@ from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
 TRACE: Final = sight("VLLM_TRACE_FUNCTION is enabled")
-DEBUG_LINE: Final = sight(*(f"DEBUG {month}" for month in ("0", "1")), pattern=r".", series=True)
+DEBUG_LINE: Final = sight("DEBUG 0", "DEBUG 1", "DEBUG:", " DEBUG ", "[DEBUG]", "DEBUG|", pattern=r".", series=True)
 REQUEST_LOGGED: Final = sight("Received request ", series=True)
 
 _WHOLE_CORE: Final = 0.90
 _GPU_WAITS: Final = 0.70
+_FLOOD: Final = 20
 _FRONT: Final = re.compile(r"(?i)api.?server|uvicorn|http|front|launcher|openai|metrics \(")
 _ENGINE: Final = re.compile(r"(?i)engine.?core|engine|worker|scheduler")
 _OTHERS: Final = re.compile(r"(?i)bench|client|locust|guidellm|aiperf|load ?gen|k6|wrk|host|total|system|node|machine")
@@ -101,7 +103,8 @@ def debugging_left_on(case: Case) -> Found | None:
         quotes = [trace.quote()] if trace else [case.context.quote("env.VLLM_TRACE_FUNCTION", f"VLLM_TRACE_FUNCTION={variable}")]
         return _debugging(case, quotes, STATED, "VLLM_TRACE_FUNCTION")
     lines, all_lines = case.log.count(DEBUG_LINE), case.log.lines
-    if not lines or lines * 2 < all_lines:
+    bothers = complains_of(case.context, "throughput") or _crawls(case)
+    if not lines or lines * (4 if bothers and lines >= _FLOOD else 2) < all_lines:
         return None
     level = case.context.text("env.VLLM_LOGGING_LEVEL")
     quotes = [case.log.hits(DEBUG_LINE)[0].quote()]
@@ -109,7 +112,13 @@ def debugging_left_on(case: Case) -> Found | None:
         quotes.append(case.context.quote("env.VLLM_LOGGING_LEVEL", f"VLLM_LOGGING_LEVEL={level}"))
     per_second = _per_second(case, lines)
     flood = per_second is not None and per_second >= 20
-    return _debugging(case, quotes, 0.7 if flood else 0.45, "VLLM_LOGGING_LEVEL", per_second)
+    return _debugging(case, quotes, 0.7 if flood or (bothers and lines >= _FLOOD) else 0.45, "VLLM_LOGGING_LEVEL", per_second)
+
+
+def _crawls(case: Case) -> bool:
+    """A GPU that gives a sequence fewer tokens per second than people read."""
+    shape = shape_of(case.load)
+    return shape is not None and shape.per_request is not None and 0 < shape.per_request < 5 and not on_cpu(case.log, case.context, case.device)
 
 
 def _per_second(case: Case, lines: int) -> float | None:

@@ -12,7 +12,7 @@ from headway.doctor.facts.fact import Fact
 from headway.doctor.facts.load import LoadShape, shape_of
 from headway.doctor.facts.metrics import Span, span_of
 from headway.doctor.facts.requests import GAP_SERVER, OUTPUT_TOKENS, PREFILL, PROMPT_TOKENS
-from headway.doctor.facts.step_budget import step_budget_of
+from headway.doctor.facts.step_budget import chosen_small, step_budget_of
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
@@ -22,6 +22,7 @@ BEAMS: Final = sight("use_beam_search=True", "BeamSearchParams(beam_width=", pat
 
 _SMALL_BUDGET: Final = 2048
 _GOOD_BUDGET: Final = 8192
+_MANY_STEPS: Final = 6
 _LONG_SHARE: Final = 0.5
 _TOTAL_RISES: Final = Words("the same benchmark before and after: total tokens/s rises", "同一基准测试前后对比：总 tokens/s 上升")
 
@@ -38,7 +39,8 @@ def small_budget(case: Case) -> Found | None:
         return None
     pressed = shape.waiting_share >= 0.5 or shape.running >= 16
     crowded = bool(shape.running * 2 >= budget.value)
-    confidence = 0.75 if chosen and pressed else 0.65 if crowded or (chosen and steps >= 4) else 0.45
+    many = chosen_small(case.launch) and steps >= _MANY_STEPS
+    confidence = 0.75 if chosen and (pressed or many) else 0.65 if crowded or (chosen and steps >= 4) else 0.45
     return Found(
         cause=Words(
             f"A step computes at most {budget.value} tokens, so a prompt of {prompt[0]:,.0f} tokens takes {steps:.1f} steps that it shares with"
@@ -50,6 +52,7 @@ def small_budget(case: Case) -> Found | None:
         verify=_TOTAL_RISES,
         confidence=confidence,
         weight="degraded",
+        explains=("F3", "T11") if many and not complains_of(case.context, "first token") else (),
     )
 
 
@@ -101,8 +104,8 @@ def long_prompts(case: Case) -> Found | None:
     hits_zh = f"前缀缓存省下了其中的 {shape.hit_rate:.0%}。" if shape and shape.hit_rate is not None else ""
     return Found(
         cause=Words(
-            f"Prompts dominate: {prompt:,.0f} prompt tokens for {output:,.0f} output tokens ({ratio:.0f} : 1){text}. The device reads instead of writing.{hits}",
-            f"提示词占了主要工作量：{prompt:,.0f} 个提示 token 对 {output:,.0f} 个输出 token（{ratio:.0f} : 1）{text_zh}。设备大部分时间在读而不是在写。{hits_zh}",
+            f"Prompts dominate: {prompt:,.0f} prompt tokens for {output:,.0f} output tokens ({ratio:.0f} : 1){text}. The device spends its time on prefill, not on decoding.{hits}",
+            f"提示词占了主要工作量：{prompt:,.0f} 个提示 token 对 {output:,.0f} 个输出 token（{ratio:.0f} : 1）{text_zh}。设备的时间主要花在预填充（prefill）而不是解码上。{hits_zh}",
         ),
         evidence=[quote, *([shape.middle.quote] if shape else [])],
         fixes=[
@@ -124,7 +127,9 @@ def answers_to_the_limit(case: Case) -> Found | None:
     long = tokens is not None and tokens >= 512
     if all_ < (5 if long else 10) or cut / all_ < 0.6:
         return None
-    confidence = 0.75 if long and cut / all_ >= 0.8 else 0.6 if complains_of(case.context, "throughput") and (tokens or 0) >= 256 else 0.4
+    most = cut / all_ >= 0.8
+    unknown = tokens is None and all_ >= 20
+    confidence = 0.75 if long and most else 0.6 if (unknown and most) or (complains_of(case.context, "throughput") and (unknown or (tokens or 0) >= 256)) else 0.4
     mean = f", {tokens:,.0f} tokens on average" if tokens else ""
     mean_zh = f"，平均 {tokens:,.0f} 个 token" if tokens else ""
     bound = max(64, int(tokens // 2 // 64 * 64)) if tokens else 512
@@ -165,8 +170,12 @@ def several_answers_each(case: Case) -> Found | None:
             f"每个请求要 {times:g} 个答案（{what}），服务器实际生成的是客户端所计的 {times:g} 倍。{load_zh}",
         ),
         evidence=[quote, *([shape.middle.quote] if shape else [])],
-        fixes=[Fix(Words("ask for one answer", "只要一个答案"), '"n": 1')],
-        verify=Words(f"the same requests with n=1: requests per second rise by up to {times:g} x", f"同样的请求用 n=1：每秒请求数最多提高 {times:g} 倍"),
+        fixes=[
+            Fix(Words("ask for one answer without beam search", "只要一个答案，不用束搜索（beam search）"), '"use_beam_search": false, "n": 1')
+            if "beam" in what
+            else Fix(Words("ask for one answer (n = 1, no best_of)", "只要一个答案（n = 1，不用 best_of）"), '"n": 1')
+        ],
+        verify=Words(f"the same requests with one answer each: requests per second rise by up to {times:g} x", f"同样的请求每个只要一个答案：每秒请求数最多提高 {times:g} 倍"),
         confidence=0.75,
         weight="degraded",
     )
@@ -180,6 +189,8 @@ def _prompt_tokens(case: Case) -> tuple[float, Quote] | None:
         return value, rows[len(rows) // 2].quote
     span = span_of(case.context)
     mean = span.mean("request_prompt_tokens") if span else None
+    if span and not mean and (done := span.grown("request_success")) and (prompted := span.grown("prompt_tokens")):
+        return prompted / done, case.context.quote(f"metrics.{span.last.index}", f"prompt_tokens grew by {prompted:g} for {done:g} requests")
     return (mean, case.context.quote(f"metrics.{span.last.index}", f"mean of request_prompt_tokens {mean:.0f}")) if span and mean else None
 
 
@@ -209,7 +220,10 @@ def _prefill_share(case: Case, span: Span | None) -> float | None:
     if span is None:
         return None
     prefill, inference = span.mean("request_prefill_time_seconds"), span.mean("request_inference_time_seconds")
-    return prefill / inference if prefill is not None and inference else None
+    if prefill is None or inference is not None:
+        return prefill / inference if prefill is not None and inference else None
+    prefill, decode = span.grown("request_prefill_time_seconds_sum"), span.grown("request_decode_time_seconds_sum")
+    return prefill / (prefill + decode) if prefill and decode is not None else None
 
 
 def _finished_in_span(case: Case, span: Span | None) -> tuple[float, float, float | None, Quote] | None:
@@ -240,7 +254,8 @@ def _answers_per_request(case: Case) -> tuple[float, str, Quote] | None:
         return width, "beam search", beam.line.quote(beam.match.start())
     rows = [(row, value) for row in case.requests if (value := max(row.number("n") or 0, row.number("best_of") or 0, row.number("beam_width") or 0))]
     if rows and len(rows) * 2 >= len(case.requests):
-        return median(value for _, value in rows), "n", rows[0][0].quote
+        asked = next(name for name in ("beam_width", "best_of", "n") if rows[0][0].number(name) == rows[0][1])
+        return median(value for _, value in rows), "beam search" if asked == "beam_width" else f"{asked}={rows[0][1]:g}", rows[0][0].quote
     span = span_of(case.context)
     mean = span.mean("request_params_n") if span else None
     return (round(mean, 2), "mean of request_params_n", case.context.quote(f"metrics.{span.last.index}", f"request_params_n mean {mean:.2f}")) if span and mean else None

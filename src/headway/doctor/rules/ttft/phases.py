@@ -69,8 +69,8 @@ PHASES: Final = (
         Words("text is turned into tokens on the host before the request is queued", "请求入队之前在主机上把文本转成 token"),
         Words("It grows with the characters of the prompt and is done by one core of the API process.", "它随提示词字符数增长，由 API 进程的一个核完成。"),
         (
-            Fix(Words("run two API processes, so that one huge prompt does not hold up the others", "运行两个 API 进程，避免一个超长提示词耽误其他请求"), "--api-server-count 2"),
-            Fix(Words("send token ids instead of text for prompts of this size, or shorten them", "对这种大小的提示词直接发送 token id，或缩短它")),
+            Fix(Words("run two API processes, so that tokenising one huge prompt does not hold up the others", "运行两个 API 进程，避免为一个超长提示词分词时耽误其他请求"), "--api-server-count 2"),
+            Fix(Words("send token ids instead of text for prompts of this size (tokenised by the client), or shorten them", "对这种大小的提示词由客户端分词后直接发送 token id，或缩短它")),
         ),
         Words("time before queueing, with prompts of 100,000 characters", "10 万字符的提示词，入队前耗时长"),
         hidden=_before_the_queue,

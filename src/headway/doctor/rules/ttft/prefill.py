@@ -14,6 +14,7 @@ from headway.doctor.facts.load import shape_of
 from headway.doctor.facts.metrics import span_of
 from headway.doctor.facts.processor_use import known_gpu, on_cpu
 from headway.doctor.facts.requests import PREFILL, PROMPT_TOKENS, QUEUE, RequestRow
+from headway.doctor.facts.step_budget import chosen_small
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
@@ -112,7 +113,7 @@ def _found(case: Case, rate: float, en: str, zh: str, queue: float, evidence: li
         ),
         confidence=confidence,
         weight="degraded",
-        explains=("T11", "T10", "T4"),
+        explains=("T11", "T4") if chosen_small(case.launch) and not complains_of(case.context, "first token") else ("T11", "T10", "T4"),
     )
 
 
@@ -139,20 +140,24 @@ def prefills_mixed(case: Case) -> Found | None:
     lengths, prefills = [row.number(*PROMPT_TOKENS) or 0.0 for row in rows], [row.seconds(*PREFILL) or 0.0 for row in rows]
     best = min(prefill / length for prefill, length in zip(prefills, lengths, strict=True))
     usual = median(prefill / length for prefill, length in zip(prefills, lengths, strict=True))
+    shape = shape_of(case.load)
+    if shape is not None and shape.running > 2 and shape.prompt_rate:
+        best = min(best, 1 / shape.prompt_rate)  # what the server computes in all while they wait for each other
     at_once = int(int(budget.value) // median(lengths))
     if median(prefills) < 0.5 or usual < 3 * best or at_once < 4 or max(lengths) > 8 * median(lengths):
         return None
     return Found(
         cause=Words(
             f"--max-num-batched-tokens {budget.value} lets one step take about {at_once} prompts of {median(lengths):,.0f} tokens: each waits for all of them,"
-            f" so its prefill takes {median(prefills):.1f} s, {usual / best:.0f} x the best per token.",
-            f"--max-num-batched-tokens {budget.value} 使一步约能装下 {at_once} 个 {median(lengths):,.0f} token 的提示词：每个都要等全部算完，预填充耗时 {median(prefills):.1f} 秒，是最好情况每 token 的 {usual / best:.0f} 倍。",
+            f" so its prefill takes {median(prefills):.1f} s, {usual / best:.0f} x what its own tokens cost.",
+            f"--max-num-batched-tokens {budget.value} 使一步约能装下 {at_once} 个 {median(lengths):,.0f} token 的提示词：每个都要等全部算完，预填充耗时 {median(prefills):.1f} 秒，是它自身 token 所需时间的 {usual / best:.0f} 倍。",
         ),
         evidence=[budget.quote, rows[len(rows) // 2].quote],
         fixes=[Fix(Words(f"shorter steps: {budget.value} -> 8192", f"缩短每一步：{budget.value} -> 8192"), "--max-num-batched-tokens 8192")],
         verify=Words("the same load afterwards: prefill time per request falls; compare per-phase times of one request", "之后用相同负载：每个请求的预填充时间下降；对比单个请求各阶段耗时"),
         confidence=0.7,
         weight="degraded",
+        explains=("T11",),
     )
 
 
