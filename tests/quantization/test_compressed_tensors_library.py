@@ -66,5 +66,6 @@ def test_equals_the_library(form: str, settings: dict[str, Any], tmp_path: Path)
     save_file({f"model.layers.0.mlp.up_proj.{name}": tensor.contiguous() for name, tensor in stored.items()}, path)
     with WeightReader(card_of(dict(read_safetensors_header(path).tensors), path, config.model_dump(mode="json"))) as reader:
         found = reader.tensor("model.layers.0.mlp.up_proj.weight")
-    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-7)
+    exact = not form.startswith("nvfp4")  # which the library unpacks in bfloat16
+    torch.testing.assert_close(found, expected, rtol=1e-6 if exact else 4e-3, atol=1e-7)
     assert float((found - weight).abs().max()) < 0.15 * float(weight.abs().max()), "the library did not quantize what the test meant"

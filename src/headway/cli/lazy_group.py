@@ -10,12 +10,11 @@ from typing import Any
 
 import click
 
-from headway.errors import HeadwayError, NotBuiltError
+from headway.errors import DoctorError, HeadwayError, NotBuiltError
 
 # Reasons for which the command line has to change.
 _WRONG_USE = frozenset(
     {"invalid_config", "not_built", "unknown_flag", "flag_refused", "unknown_variable", "unknown_plugin", "models_file_invalid"}
-    | {"log_unreadable", "context_unreadable"}
 )
 
 
@@ -76,5 +75,5 @@ def run_program(group: click.Command, words: Sequence[str], *, program: str, say
 
 
 def exit_code(error: HeadwayError) -> int:
-    """2 when the command line has to change, 1 when something else has."""
-    return 2 if error.reason in _WRONG_USE else 1
+    """2 when the command line has to change, or the doctor could not tell; 1 when something else has to change."""
+    return 2 if error.reason in _WRONG_USE or isinstance(error, DoctorError) else 1

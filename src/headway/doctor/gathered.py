@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.doctor.collect.assemble import context_of_launch, context_of_machine, context_of_process, joined
-from headway.doctor.collect.launch_files import launched
+from headway.doctor.collect.launch_source import launched
 from headway.doctor.collect.network import parse_address
 from headway.doctor.collect.processes import ServerProcess, server_at, server_processes
 from headway.doctor.live import Look, examine_server

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final, cast
 
+from headway.doctor.claims import CLAIMS
 from headway.doctor.rules.catalogue import ROOMS, category_of, rules
 from headway.doctor.rules.rule import Category, Rule
 from headway.doctor.words import LANGUAGES, Language, Words
@@ -32,6 +33,8 @@ _CATEGORIES: Final[dict[Category, Words]] = {
     "distributed": Words("Several devices and hosts", "分布式"),
     "runtime": Words("Model runtime and router", "模型运行时与路由器"),
 }
+_CLAIMS: Final = Words("Said in guides, and not so", "常见误导与事实")
+_CLAIMS_HEAD: Final = Words("| said | true |", "| 说法 | 事实 |")
 _FIELDS: Final = (
     ("symptoms", Words("You see", "现象")),
     ("why", Words("Why", "原因")),
@@ -52,6 +55,9 @@ def _lines(language: Language) -> Iterator[str]:
         for rule in rules():
             if category_of(rule.id) == category:
                 yield from _entry(rule, language)
+    yield from (f"## {_CLAIMS.speak(language)}", "", _CLAIMS_HEAD.speak(language), "|---|---|")
+    for claim in CLAIMS:
+        yield f"| {claim.said.speak(language)} | {claim.true.speak(language)} |"
 
 
 def _entry(rule: Rule, language: Language) -> Iterator[str]:

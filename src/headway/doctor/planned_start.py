@@ -4,7 +4,7 @@ headers of the model's files."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from headway.artifacts.model_cards import card_of_path
 from headway.capacity.card_shape import card_shape
@@ -77,8 +77,3 @@ def _limited(memory: MemoryBudget, limit_gib: float | None) -> MemoryBudget:
 def _size(flags: Mapping[str, str], name: str) -> int | None:
     """Raises ValueError when it is no size."""
     return read_size(flags[name]) if name in flags else None
-
-
-def figures(flags: Mapping[str, str]) -> Mapping[str, Any]:
-    """Weights and context of the model, for the context of a case."""
-    return {}

@@ -145,14 +145,15 @@ def _tokens(tail: bytes) -> dict[str, int]:
 def others(before: Mapping[str, tuple[float, float]], after: Mapping[str, tuple[float, float]], own: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """The requests of other people that ended between two scrapes, as one row of means; None without any.
 
-    What the probes (`own`) added to each histogram is taken off.
+    What the probes (`own`) added to each histogram is taken off. A probe whose time at the server is unknown had its first
+    token there no later than at the client.
     """
     row: dict[str, Any] = {}
     number = 0.0
     for name, (column, factor) in _PHASES.items():
         if name not in after or column in row:
             continue
-        mine = [probe[column] / factor for probe in own if isinstance(probe.get(column), (int, float))]
+        mine = [value / factor for probe in own if isinstance(value := probe.get(column, probe.get(_AT_CLIENT.get(column, ""))), (int, float))]
         total, count = (now - then for now, then in zip(after[name], before.get(name, (0.0, 0.0)), strict=True))
         if name in _PER_REQUEST and count - len(own) >= 1 and len(mine) == len(own):
             number = count - len(own)
@@ -183,18 +184,21 @@ _PHASES: Final = {
     "time_per_output_token_seconds": ("itl_srv_ms", 1e3),
 }
 
+_AT_CLIENT: Final = {"ttft_srv_s": "ttft_cli_s"}
+
 # of these a request adds one observation
 _PER_REQUEST: Final = ("request_prompt_tokens", "request_queue_time_seconds", "request_prefill_time_seconds", "time_to_first_token_seconds")
 
 
 def server_times(before: Mapping[str, tuple[float, float]], after: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-    """Means over what was added to each histogram (sum, count) between two scrapes."""
+    """What one request added to each histogram (sum, count) between two scrapes; where a second request ended meanwhile
+    the times of either are unknown and left out. Of the time between tokens the mean over everything that ran."""
     row: dict[str, float] = {}
     for name, (column, factor) in _PHASES.items():
         if name not in after:
             continue
         total, count = (now - then for now, then in zip(after[name], before.get(name, (0.0, 0.0)), strict=True))
-        if count > 0 and column not in row:
+        if count > 0 and column not in row and (count == 1 or name not in _PER_REQUEST):
             row[column] = round(total / count * factor, 4)
     return row
 

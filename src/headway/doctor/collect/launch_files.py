@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -15,8 +14,6 @@ from headway.doctor.collect.processes import server_words
 from headway.errors import DoctorError
 
 _IS_YAML: Final = re.compile(r"(?m)^\s*(?:services|kind|apiVersion|containers)\s*:")
-_PATH_CHARS: Final = 4096
-_FILE_BYTES: Final = 4 << 20
 # options of `docker run` without a value
 _DOCKER_SWITCHES: Final = frozenset(
     {"--rm", "-d", "--detach", "-i", "--interactive", "-t", "--tty", "-it", "-ti", "-dit", "-itd", "-di", "-dt", "-td", "--init", "--privileged",
@@ -49,26 +46,11 @@ class Launched:
         return {name: value for name, value in members.items() if value}
 
 
-def launched(text_or_file: str) -> Launched:
-    """From a shell line, or the path of a script, unit, Compose file or manifest.
-
-    Raises DoctorError (`launch_unknown`) when it cannot be read, or no server is started in it.
-    """
-    is_text = "\n" in text_or_file or len(text_or_file) > _PATH_CHARS
-    path = Path(text_or_file)
-    if is_text or not path.exists():
-        return launched_by(text_or_file)
-    try:
-        if path.stat().st_size > _FILE_BYTES:
-            raise DoctorError(f"{path} has more than {_FILE_BYTES >> 20} MiB", reason="launch_unknown", fix="Give the file that starts the server.")
-        text = path.read_text("utf-8", "replace")
-    except OSError as error:
-        raise DoctorError(f"{path} cannot be read: {error.strerror}", reason="launch_unknown", fix="Give the path of a text file.") from error
-    return launched_by(text, path.name)
-
-
 def launched_by(text: str, name: str = "") -> Launched:
-    """`launched` of a file's text. `name`: its file name."""
+    """From a shell line, or the text of a script, unit, Compose file or manifest. `name`: its file name.
+
+    Raises DoctorError (`launch_unknown`) when no server is started in it.
+    """
     found = _from_yaml(text) if _IS_YAML.search(text) else _from_shell(text)
     if found is None:
         raise DoctorError(

@@ -28,12 +28,13 @@ HEADS: Final = sight(
 UNEVEN: Final = sight("is not divisible by", pattern=r"\b(?P<whole>\d{1,12}) is not divisible by (?P<size>\d+)")
 TOO_FEW: Final = sight(
     "is larger than the number of available GPUs",
-    "less than max local gpu count",
+    "max local gpu count",
+    "the number of visible devices",
     "larger than the number of available",
     "greater than the number of available",
     "exceeds the number of available",
     pattern=r"(?:[Ww]orld[ _]size|[Tt]ensor[ _]parallel(?:[ _]size)?)\D{0,40}(?P<world>\d+)\)?"
-    r" (?:is |cannot be |must not be |to )?(?:larger|greater|less|exceeds)\D{0,80}?(?P<gpus>\d+)",
+    r" (?:is |cannot be |must not be |must be |to )?(?:larger|greater|less|exceeds)\D{0,80}?(?P<gpus>\d+)",
 )
 NO_SUCH_DEVICE: Final = sight("invalid device ordinal", pattern=r"(?P<what>(?:CUDA|HIP) error: )?invalid device ordinal")
 SPREAD: Final = sight(

@@ -61,7 +61,7 @@ NO_PATH: Final = sight(
 )
 FROM_NODE: Final = sight("RayTaskError", pattern=r"RayTaskError\(\w+\).*?\bip=(?P<ip>[\d.]+)")
 HEAD: Final = sight("Ray cluster at address", pattern=r"Ray cluster at address: (?P<address>\d[\d.]+)")
-LOADS: Final = sight("Starting to load model", "Loading weights took", "Loading safetensors checkpoint shards", "Model loading took")
+LOADS: Final = sight("Resolved architecture", "Starting to load model", "Loading weights took", "Loading safetensors checkpoint shards", "Model loading took")
 
 
 def two_nccl_libraries(case: Case) -> Found | None:

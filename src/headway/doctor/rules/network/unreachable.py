@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from typing import Final
 
 from headway.doctor.case import Case
-from headway.doctor.facts.requests import RequestRow
 from headway.doctor.evidence.sight import sight
+from headway.doctor.facts.requests import RequestRow
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.network.no_connection import NO_ANSWER, NO_NAME, configured_target, of_callers, target_of
 from headway.doctor.rules.network.server_address import port_of

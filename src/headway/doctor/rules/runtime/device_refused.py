@@ -173,7 +173,10 @@ def no_fp4_units(case: Case) -> Found | None:
             Fix(Words("install Triton beside PyTorch", "在 PyTorch 之外安装 Triton"), "pip install triton"),
         )
     elif re.search(r"FP4 tensors|float4", found.rest):
-        software = Words("its PyTorch has no FP4 tensors", "其 PyTorch 没有 FP4 张量")
+        told = re.search(r"(?:PyTorch|torch) (?P<version>\d+\.\d[\w.+]*)", found.rest)
+        version = told["version"].rstrip(".") if told else case.context.text("versions.torch")
+        its = f"PyTorch {version}" if version else "PyTorch"
+        software = Words(f"its {its} has no FP4 tensors", f"其 {its} 没有 FP4 张量")
         fix = Fix(
             Words("a PyTorch that has FP4 tensors (2.8 or later)", "带有 FP4 张量的 PyTorch（2.8 及以上）"),
             "pip install --upgrade torch --index-url https://download.pytorch.org/whl/cu128",

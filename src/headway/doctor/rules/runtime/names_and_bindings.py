@@ -34,6 +34,9 @@ UNDECLARED: Final = sight(
     'named "',
     "named '",
     "not found in",
+    "' not found",
+    '" not found',
+    "` not found",
     "no such model",
     "not defined in",
     "references ",
@@ -50,7 +53,7 @@ _PLACE: Final = re.compile(r"\b((?:routing|global|providers|recipes|listeners|en
 _OF_A_CONFIGURATION: Final = re.compile(
     r"\b(?:routing|global|providers|recipes|listeners|entrypoints)[.\[]|CONFIG_VALIDATION_ERROR|[Cc]onfiguration|\b(?:decision|recipe|entrypoint|modelRefs|alias)\b"
 )
-_DECLARED: Final = re.compile(r"(?:declared|known|available|defined|existing)(?: [a-z]+)?(?: are|:| ?=) ?\[?(?P<list>[\w./:@\-'\"]+(?:, ?[\w./:@\-'\"]+)*)\]?")
+_DECLARED: Final = re.compile(r"\b(?:declared|known|available|defined|existing)(?: [a-z]+)?(?: are|:| ?=) ?\[?(?P<list>[\w./:@\-'\"]+(?:, ?[\w./:@\-'\"]+)*)\]?")
 _MEANT: Final = re.compile(r"[Dd]id you mean [\"'`]?(?P<name>[\w./:@\-]+?)[\"'`]?\?")
 _LIMIT: Final = re.compile(
     r"max_tokens (?:is |of |= ?)?(?P<asked>\d+).*?(?:at most|limit(?: is| of)?|max(?:imum)?) (?P<most>\d+)|(?P<more>\d+) tokens.*?(?:at most|limit(?: is| of)?) (?P<least>\d+)"
@@ -77,6 +80,7 @@ def model_does_not_fit(case: Case) -> Found | None:
     model = called(f"{name}{f' ({place.artifact})' if place.artifact else ''}", "the model", "该模型")
     difference = re.sub(r"^.*?->\s?[\w./\-]+: ?", "", what)
     kind = next((word for word in ("label", "dimension", "head", "surface", "limit") if word in what.lower()), "limit" if limit else "contract")
+    sides = Words(f" ({difference})", f"（{difference}）") if kind in ("head", "dimension") and len(difference) <= 120 else Words("", "")
     quotes = [hit.quote()]
     if limit and "label" not in what:
         most, asked = limit["most"] or limit["least"] or limit["small"], limit["asked"] or limit["more"] or limit["wanted"]
@@ -90,10 +94,8 @@ def model_does_not_fit(case: Case) -> Found | None:
         fixes = [
             Fix(
                 Words(
-                    f"bind another model, one trained for {consumer or 'this feature'}, with its {kind}s"
-                    if kind != "contract"
-                    else f"bind another model, one trained for {consumer or 'this feature'}",
-                    f"为 {consumer or '该功能'} 绑定专门训练、{_KINDS_ZH.get(kind, '契约')}相符的模型",
+                    f"bind another model, one trained for {consumer or 'this feature'}{'' if kind == 'contract' else f', with its {kind}s'}{sides.en}",
+                    f"为 {consumer or '该功能'} 绑定专门训练、{_KINDS_ZH.get(kind, '契约')}相符的模型{sides.zh}",
                 ),
                 _specialist(consumer) if consumer in _SPECIALISTS else None,
             ),
@@ -164,7 +166,7 @@ def name_is_not_declared(case: Case) -> Found | None:
     name = hit["name"] or hit["called"] or hit["unknown"] or hit["bare"]
     kind = hit["kind"] or hit["no"].removeprefix("no ") or hit["kind2"] or "name"
     where = _PLACE.search(text)
-    listed = _DECLARED.search(text[hit.match.end("name") if hit["name"] else 0 :])
+    listed = _DECLARED.search(text, hit.match.end(next((group for group in ("name", "called", "unknown", "bare") if hit[group]), 0)))
     meant = _MEANT.search(text)
     known = [part.strip(" '\"") for part in listed["list"].split(",")] if listed else []
     known += [each for each in _declared(case, kind) if each not in known]

@@ -8,7 +8,8 @@ from typing import Final
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found
-from headway.doctor.rules.runtime.deployments import Deployment, deployment
+from headway.doctor.facts.launch import command_flags
+from headway.doctor.rules.runtime.deployments import SERVED, Deployment, deployment
 from headway.doctor.rules.runtime.refusal import CONSEQUENCES, refusal
 from headway.doctor.rules.runtime.statement import Statement, called, stated
 from headway.doctor.words import Words
@@ -31,7 +32,10 @@ def repository(found: Statement, place: Deployment) -> str:
 
 
 def cache_folder(case: Case, place: Deployment) -> str:
-    """Where this runtime keeps packages."""
+    """Where this runtime keeps packages: its flag goes before its variables."""
+    for command in (*(hit["rest"] for hit in case.log.hits(SERVED)), case.context.text("command")):
+        if folder := dict(command_flags(command)).get("cache_dir", ""):
+            return folder
     for name in ("VLLM_SRUN_CACHE_DIR", "HF_HUB_CACHE"):
         if value := case.context.text(f"env.{name}"):
             return value

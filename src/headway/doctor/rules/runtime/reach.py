@@ -36,7 +36,16 @@ NO_UPSTREAM: Final = sight(
     "upstream list is empty",
     "no upstream",
     "no endpoints available",
-    pattern=r"no (?:usable |healthy |available )?(?:upstream|backend|endpoint)s?\b|has no backend that takes requests|upstream list is empty|no endpoints available",
+    "no reachable",
+    "no backend",
+    "no_healthy_upstream",
+    "no_upstream",
+    "no_usable",
+    "backends are ",
+    "backends healthy",
+    "upstreams are ",
+    pattern=r"no (?:usable |healthy |available |reachable )(?:upstream|backend|endpoint)s?\b|no upstreams?\b|no (?:backend|endpoint)s? (?:is |are )?(?:available|usable|healthy|reachable|left|for (?:the )?(?:selected )?model)"
+    r"|no_(?:(?:healthy|usable|available)_)?(?:upstream|backend)|(?:all|every|none) (?:of )?(?:the |its )?(?:\d+ )?(?:backend|upstream)s? (?:is|are) (?:down|unhealthy|unavailable|unreachable|ejected|healthy|usable)|\b0 of \d+ backends healthy|has no backend that takes requests|upstream list is empty|no endpoints available",
 )
 BACKEND: Final = sight(
     "backend",
@@ -261,7 +270,7 @@ def no_backend_can_be_used(case: Case) -> Found | None:
             else "该模型的 upstream 列表非空，且请求返回 200",
         ),
         confidence=0.9 if case.log.sees(NO_UPSTREAM) else 0.7,
-        explains=("N1",),
+        explains=("N1", "N19"),
     )
 
 

@@ -157,14 +157,11 @@ def tries_go_on(case: Case) -> Found | None:
         )
     return Found(
         cause=Words(
-            f"{name.en} is not ready: attempt {attempt} of {attempts} ended with `{error[:200]}`, after {waited} s of pauses (5 s, doubling). That kind of error may pass by itself; this one has not yet.",
-            f"{name.zh} 尚未就绪：第 {attempt} 次尝试（共 {attempts} 次）以 `{error[:200]}` 结束，累计等待 {waited} 秒（首次 5 秒，逐次加倍）。此类错误可能自行消失，但目前还没有。",
+            f"{name.en} is not ready: attempt {attempt} of {attempts} ended with `{error[:200]}`, after {waited} s of pauses (5 s, doubling). That kind of error may pass by itself; this one has not yet, and more attempts do not remove it.",
+            f"{name.zh} 尚未就绪：第 {attempt} 次尝试（共 {attempts} 次）以 `{error[:200]}` 结束，累计等待 {waited} 秒（首次 5 秒，逐次加倍）。此类错误可能自行消失，但目前还没有；增加尝试次数并不能消除它。",
         ),
         evidence=[found.quote],
-        fixes=[
-            fix,
-            Fix(Words("if the cause needs longer to pass, allow more tries", "若该原因需要更久才能消失，增加尝试次数"), f"--load-attempts {2 * attempts}"),
-        ],
+        fixes=[fix],
         verify=Words("`curl -s localhost:8100/health` shows `ready`, the log `ready on`", "`curl -s localhost:8100/health` 显示 `ready`，日志出现 `ready on`"),
         confidence=0.75 if attempt >= 3 else 0.6 if attempt == 2 else 0.4,
     )

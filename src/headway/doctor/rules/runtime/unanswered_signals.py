@@ -51,7 +51,7 @@ def answers_come_too_late(case: Case) -> Found | None:
     limit = unknown.number("timeout_ms") or _configured_limit(case, unknown.signal)
     forward, queue = phase_seconds(case, "forward", unknown.deployment), phase_seconds(case, "queue", unknown.deployment)
     spent = sum(pair[0] for pair in (forward, queue) if pair) * 1000 or None
-    elapsed = unknown.number("elapsed_ms")
+    elapsed = unknown.number("elapsed_ms") or unknown.number("waited_ms")
     if spent is None and elapsed is not None and limit is not None and elapsed > limit:
         spent = elapsed
     if queue and forward and queue[0] > 3 * forward[0]:

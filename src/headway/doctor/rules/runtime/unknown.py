@@ -14,7 +14,15 @@ from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import Quote
 from headway.doctor.rules.runtime.readings import PRINTED, growth, last
 
-SIGNAL: Final = sight("signal unknown", pattern=r"signal unknown\b", series=True)
+SIGNAL: Final = sight(
+    "signal unknown",
+    "signal_unknown",
+    "signal unanswered",
+    "signal not answered",
+    "signal failed",
+    pattern=r"signal[ _](?:unknown|unanswered|not answered|failed)\b",
+    series=True,
+)
 PREVIEW: Final = sight(
     "decision_timeout",
     "signal_errors",
@@ -55,9 +63,15 @@ def fields_of(hit: Hit) -> Mapping[str, Any]:
     return {name: mask(value) if isinstance(value, str) else value for name, value in members.items()}
 
 
+def reasons_of(fields: Mapping[str, Any]) -> set[str]:
+    """Why there is no answer, as `reason` or as a code: `decision_timeout` and `domain_timeout` are `timeout`."""
+    told = {str(fields[name]) for name in ("reason", "code", "upstream_code") if name in fields}
+    return told | {short for text in told for short in ("timeout", "unavailable", "overloaded") if text.endswith(f"_{short}")}
+
+
 def unknown_answers(case: Case, *reasons: str) -> Unknown | None:
     """Those of these reasons, None when there are none."""
-    hits = [hit for hit in case.log.hits(SIGNAL) if str(fields_of(hit).get("reason", "")) in reasons or str(fields_of(hit).get("upstream_code", "")) in reasons]
+    hits = [hit for hit in case.log.hits(SIGNAL) if not reasons_of(fields_of(hit)).isdisjoint(reasons)]
     previews = [hit for hit in case.log.hits(PREVIEW) if hit["reason"] in reasons]
     counted = next((each for reason in reasons if (each := growth(case, "vsr_model_runtime_unknown_answers_total", reason=reason)) and each.value > 0), None)
     if not hits and not previews and counted is None:

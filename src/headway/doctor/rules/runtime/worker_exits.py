@@ -22,12 +22,19 @@ EXITED: Final = sight(
     "runtime_process_exited",
     "runtime_process_stopped",
     "runtime_process_recycled",
+    "runtime process exited",
+    "worker process exited",
+    "worker process ended",
+    "worker stopped",
+    "worker died",
+    "exit code 3",
+    "exiting with code 3",
     "runtime_process_restart",
     "model runtime process",
     "worker exited",
     "process ended ",
     "exited 3 times",
-    pattern=r"runtime_process_(?:exited|stopped|restart\w*|recycled)|model runtime process (?P<label>\S+) stopped: (?P<how>.*?)(?:; it starts again|$)|worker exited|its process ended (?P<times>\d+) times before the model was ready: (?P<last>.*)|exited \d+ times",
+    pattern=r"runtime_process_(?:exited|stopped|restart\w*|recycled)|model runtime process (?P<label>\S+) stopped: (?P<how>.*?)(?:; it starts again|$)|(?:runtime|worker) process (?:exited|ended)|worker (?:exited|died|stopped)|exit(?:ing|ed)? (?:with )?(?:exit )?code (?P<own>3)\b|its process ended (?P<times>\d+) times before the model was ready: (?P<last>.*)|exited \d+ times",
     series=True,
 )
 CANNOT_RUN: Final = sight(
@@ -38,11 +45,15 @@ CANNOT_RUN: Final = sight(
     "runtime_spawn_failed",
     "runtime_process_failed",
     "failed to start runtime",
+    "failed to start worker",
+    "cannot start worker",
+    "could not be started",
+    "fork/exec ",
     "VLLM_SRUN_COMMAND",
     ": not found",
     "No module named 'vllm_srun",
     "No module named vllm_srun",
-    pattern=r"(?P<command>\S{1,200}?):? (?:cannot be run|command not found)(?:: (?P<why>.*))?|(?:exec: )?\"?(?P<exe>[\w./\-]{1,200})\"?: executable file not found|\bsh: (?:\d+: )?(?P<shell>[\w./\-]+): (?:not found|No such file|Permission denied)|runtime_spawn_failed|runtime_process_failed|failed to start runtime"
+    pattern=r"(?P<command>\S{1,200}?):? (?:cannot be run|command not found)(?:: (?P<why>.*))?|(?:exec: )?\"?(?P<exe>[\w./\-]{1,200})\"?: executable file not found|\bsh: (?:\d+: )?(?P<shell>[\w./\-]+): (?:not found|No such file|Permission denied)|fork/exec (?P<forked>\S{1,200}): (?P<denied>[\w ]+)|worker could not be started|runtime_spawn_failed|runtime_process_failed|(?:failed to|cannot) start (?:runtime|worker)"
     r"|VLLM_SRUN_COMMAND.*(?:not found|cannot|invalid|No such file)|No module named '?(?P<module>vllm_srun[\w.]*)",
 )
 SOCKET: Final = sight(
@@ -57,7 +68,7 @@ NO_MODULE: Final = sight(
 _DEVICE_FAULT: Final = 3
 _NO_COMMAND: Final = {126: "the command may not be executed", 127: "there is no such command"}
 _NO_COMMAND_ZH: Final = {126: "该命令不可执行", 127: "没有该命令"}
-CODE: Final = re.compile(r"(?:exit[_ ]?(?:code|status)[ =:]+|exited with (?:code )?|ended with exit code |code=)(?P<code>-?\d+)")
+CODE: Final = re.compile(r"(?:exit[_ ]?(?:code|status)[ =:]+|exited with (?:code )?|ended with exit code |code=)(?P<code>-?\d+)|exit(?:ing)? (?:with )?code (?P<own>-?\d+)")
 DEVICE_FAULT: Final = sight(
     "CUDA error",
     "HIP error",
@@ -69,10 +80,11 @@ DEVICE_FAULT: Final = sight(
     "device fault",
     "ECC error",
     "Xid",
+    "launch failure",
     pattern=r"(?P<what>(?:CUDA|HIP) error: (?!out of memory)[^;,]*|device-side assert\w*(?: triggered)?|an illegal memory access was encountered|Memory access fault by GPU[^.]*|(?:hip|cuda)ErrorIllegalAddress|device fault\b[^;,]*|uncorrectable ECC error[^.]*)"
     r"|Xid[^:]*: ?(?P<xid>\d+)|Xid \(\S+\): (?P<id>\d+)",
 )
-IN_RUNTIME: Final = sight("vllm_srun.", "runtime_process_", "runtime_log", "model runtime process")
+IN_RUNTIME: Final = sight("vllm_srun.", "runtime_process_", "runtime_log", "model runtime process", "runtime process exited", "VLLM_SRUN_COMMAND", pattern=r"")
 _XID: Final = re.compile(r"Xid(?: \([^)]*\))?:? (?P<number>\d+)")
 
 
@@ -81,7 +93,7 @@ def worker_does_not_stay(case: Case) -> Found | None:
     exits = [hit for hit in case.log.hits(EXITED) if _code(hit) != _DEVICE_FAULT and "failed to load" not in hit.line.text]
     exits = [hit for hit in exits if _code(hit) is not None or "recycled" not in hit.line.text]
     module = case.log.first(NO_MODULE)
-    if not case.log.sees(IN_RUNTIME) and not exits and (cannot is None or "SRUN" not in cannot.line.text.upper()):
+    if not _of_a_runtime(case) and not exits and (cannot is None or "SRUN" not in cannot.line.text.upper()):
         return None
     if cannot is None and socket is None and len(exits) < 3 and not any(hit["times"] for hit in exits if "times" in hit.match.re.groupindex):
         return None
@@ -110,8 +122,8 @@ def worker_does_not_stay(case: Case) -> Found | None:
             evidence=quotes,
             fixes=[
                 Fix(
-                    Words("a short private folder for sockets, owned by the router's user", "为 socket 使用一个短路径的私有目录，属主为路由器用户"),
-                    "install -d -m 0700 /run/vllm-sr && export TMPDIR=/run/vllm-sr",
+                    Words("a short private folder (mode 0700) for sockets, owned by the router's user", "为 socket 使用一个短路径的私有目录（权限 0700），属主为路由器用户"),
+                    "install -d -m 0700 /run/vllm-sr && export VLLM_SRUN_DIR=/run/vllm-sr",
                 ),
             ],
             verify=Words(
@@ -124,7 +136,7 @@ def worker_does_not_stay(case: Case) -> Found | None:
     missing = module["module"] if module is not None and module["module"] else ""
     if cannot is not None and not missing:
         groups = cannot.match.re.groupindex
-        exe = next((value for group in ("command", "exe", "shell", "module") if group in groups and (value := cannot[group])), "") or (
+        exe = next((value for group in ("command", "exe", "forked", "shell", "module") if group in groups and (value := cannot[group])), "") or (
             command.split()[0] if command else ""
         )
         missing = cannot["module"]
@@ -182,27 +194,32 @@ def worker_does_not_stay(case: Case) -> Found | None:
     )
 
 
+def _of_a_runtime(case: Case) -> bool:
+    """Whether a model runtime or its router wrote here; a logger's name may stand before the text that is left of a line."""
+    return case.log.sees(IN_RUNTIME)
+
+
 def _code(hit: Hit) -> int | None:
     for name in ("exit_code", "code", "returncode", "status"):
         value = hit.line.fields.get(name)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
     found = CODE.search(hit.line.text)
-    return int(found["code"]) if found else None
+    return int(found["code"] or found["own"]) if found else None
 
 
 def device_fault(case: Case) -> Found | None:
     faults = case.log.hits(DEVICE_FAULT)
     exits = [hit for hit in case.log.hits(EXITED) if _code(hit) == _DEVICE_FAULT]
-    if not case.log.sees(IN_RUNTIME) or not faults:
+    if not _of_a_runtime(case) or not (faults or exits):
         return None
-    fault = next((hit for hit in faults if "Xid" not in hit.line.text), faults[0])
+    fault = next((hit for hit in faults if "Xid" not in hit.line.text), faults[0] if faults else exits[0])
     if not exits and "device fault" not in fault.line.text and not str(fault.line.fields.get("deployment", "")):
         return None
     xid = next((m["number"] for hit in faults if (m := _XID.search(hit.line.text))), "")
     name = str(fields_of(fault).get("deployment", "")) or next((d for hit in exits if (d := str(fields_of(hit).get("deployment", "")))), "")
     place = deployment(case, name)
-    what = mask((fault["what"] or fault.line.text).strip())[:160]
+    what = mask((fault["what"] or fault.line.text).strip())[:160] if faults else ""
     times = max(len(exits), 1)
     device = place.device or (m[0] if (m := re.search(r"\b(?:cuda|rocm):\d+", fault.line.text)) else "the GPU")
     driver = next((hit for hit in faults if "Xid" in hit.line.text), None)
@@ -211,6 +228,7 @@ def device_fault(case: Case) -> Found | None:
         "发生一次；自动重启已足够" if times == 1 else f"发生 {times} 次：应怀疑 {device} 的硬件或驱动",
     )
     known = Words(f" The driver logged Xid {xid}." if xid else "", f"驱动记录了 Xid {xid}。" if xid else "")
+    told = Words(f" (`{what}`)" if what else ", whose text is not in this log", f"（`{what}`）" if what else "（其文本不在本日志中）")
     number = device.partition(":")[2] or "0"
     other = f"{device.partition(':')[0]}:{int(number) + 1}" if number.isdigit() and ":" in device else "auto"
     fixes = [
@@ -232,8 +250,8 @@ def device_fault(case: Case) -> Found | None:
         ]
     return Found(
         cause=Words(
-            f"The worker of {name or 'the model'} ended with code 3 after a device fault (`{what}`), {again.en}.{known.en} After such an error the process cannot use the card any more, so it leaves on purpose; this is not a lack of memory.",
-            f"{name or '该模型'}的 worker 在设备故障（`{what}`）后以退出码 3 结束，{again.zh}。{known.zh}出现此类错误后进程无法再使用该卡，因此有意退出；这不是内存不足。",
+            f"The worker of {name or 'the model'} ended with code 3 after a device fault{told.en}, {again.en}.{known.en} After such an error the process cannot use the card any more, so it leaves on purpose; this is not a lack of memory.",
+            f"{name or '该模型'}的 worker 在设备故障{told.zh}后以退出码 3 结束，{again.zh}。{known.zh}出现此类错误后进程无法再使用该卡，因此有意退出；这不是内存不足。",
         ),
         evidence=[fault.quote(), *(hit.quote() for hit in exits[:1]), *([driver.quote()] if driver and driver is not fault else [])],
         fixes=fixes,
@@ -241,7 +259,7 @@ def device_fault(case: Case) -> Found | None:
             "`curl -s localhost:9190/metrics | grep vsr_model_runtime_restarts_total` stays flat over an hour of load",
             "一小时负载内 `curl -s localhost:9190/metrics | grep vsr_model_runtime_restarts_total` 不再增长",
         ),
-        confidence=0.9 if exits and times > 1 else 0.8 if exits else 0.7,
+        confidence=0.7 if not (faults and exits) else 0.9 if times > 1 else 0.8,
         weight="degraded" if times == 1 else "fatal",
         explains=("R13", "R32", "L11"),
     )
