@@ -9,12 +9,13 @@ import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, CompressedTensorsConfig, FineGrainedFP8Config
 
 from headway.artifacts.inspect import inspect
 from headway.errors import ArtifactError, NotBuiltError
@@ -23,7 +24,7 @@ from headway.models.prepared import identity
 from tests.models.runs import difference, greedy, in_chunks, tokens
 from tests.models.tiny_models import TinyModel
 from tests.models.tiny_sizes import SERVED
-from tests.quantization.packers import BY_NAME, Case, awq
+from tests.quantization.packers import BY_NAME, Case, awq, numbers
 
 Tiny = Callable[[str], TinyModel]
 TEXT = tokens(3, 40)
@@ -64,6 +65,26 @@ def test_the_same_text_as_transformers_with_unpacked_weights(tiny: Tiny, name: s
     ours = load_model(inspect(str(tmp_path)), torch.float32, implementation="vllm")
     assert difference(in_chunks(ours, TEXT, 23), model.logits(TEXT)) < 2e-4
     assert greedy(ours, TEXT, 12, never=2) == model.greedy(TEXT, 12)
+
+
+# transformers cannot unpack blocks that do not divide the matrix.
+_EVEN_BLOCKS = Case(
+    "fp8 even blocks", {"quant_method": "fp8", "weight_block_size": [16, 32], "activation_scheme": "dynamic"},
+    numbers(torch.float8_e4m3fn, (16, 32), "weight_scale_inv"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("case", "settings"),
+    [(_EVEN_BLOCKS, lambda: FineGrainedFP8Config(dequantize=True)), (BY_NAME["int8 by output"], lambda: CompressedTensorsConfig(dequantize=True)),
+     (BY_NAME["float8 by output"], lambda: CompressedTensorsConfig(dequantize=True))],
+)  # fmt: skip
+def test_the_same_logits_as_transformers_reading_the_same_file(tiny: Tiny, case: Case, settings: Callable[[], Any], tmp_path: Path) -> None:
+    packed(tiny("smollm"), case, tmp_path)
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32, attn_implementation="eager", quantization_config=settings())
+    with torch.no_grad():
+        logits = theirs.eval()(torch.tensor([TEXT])).logits[0].float()
+    assert difference(in_chunks(load_model(inspect(str(tmp_path)), torch.float32), TEXT, 40), logits) < 2e-4
 
 
 def test_fused_projections(tiny: Tiny, tmp_path: Path) -> None:

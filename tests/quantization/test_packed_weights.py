@@ -12,10 +12,11 @@ from safetensors.torch import save_file
 
 from headway.artifacts.card import ModelCard
 from headway.artifacts.parameter_count import count_parameters
+from headway.artifacts.quantization_claim import READABLE_FORMATS
 from headway.artifacts.safetensors_header import read_safetensors_header
 from headway.errors import ArtifactError, HeadwayError
 from headway.quantization import weight_reader
-from headway.quantization.logical_card import logical_card, packed_weights
+from headway.quantization.logical_card import FORMATS, logical_card, packed_weights
 from headway.quantization.packed_weight import shard
 from headway.quantization.weight_reader import WeightReader
 from tests.quantization.packers import BY_NAME, CASES, Case, Stored
@@ -131,7 +132,7 @@ REFUSED = [
     ("awq", _nothing, {"zero_point": False}, "quantization_not_built", "without zero points"),
     ("awq", _nothing, {"bits": "four"}, "invalid_quantization", "four"),
     ("awq", _nothing, {"group_size": 0}, "invalid_quantization", "group_size"),
-    ("gptq 4 bit", _nothing, {"bits": 8}, "packed_shape", "qzeros"),
+    ("gptq 4 bit", _nothing, {"bits": 8}, "packed_shape", "qweight"),
     ("gptq 4 bit", _nothing, {"group_size": 64}, "packed_shape", "qzeros"),
     ("gptq 4 bit", _nothing, {"bits": 5}, "quantization_not_built", "5 bits"),
     ("gptq 4 bit", _nothing, {"bits": None}, "invalid_quantization", "bits"),
@@ -179,6 +180,10 @@ def test_refused(
         read(card)
     assert refused.value.reason == reason, refused.value.message
     assert says in refused.value.message
+
+
+def test_what_is_said_to_be_readable_is() -> None:
+    assert set(FORMATS) == READABLE_FORMATS
 
 
 def test_modules_of_a_gptq_checkpoint_with_settings_of_their_own(tmp_path: Path) -> None:

@@ -12,17 +12,20 @@ from headway.artifacts.card import ModelCard, TensorInfo
 from headway.errors import ArtifactError, ConfigError
 
 # Methods that only exist at run time, on top of an unquantized checkpoint.
-ONLINE_METHODS: Final = frozenset({"fp8", "int8"})
+ONLINE_METHODS: Final = frozenset({"fp8", "int8", "int4"})
 
 # What people write -> the format it means. Kernel names and vLLM's internal names are spellings of one format.
 METHOD_NAMES: Final[dict[str, str]] = {
     "awq": "awq", "auto_awq": "awq", "awq_marlin": "awq",
     "gptq": "gptq", "auto_gptq": "gptq", "gptq_marlin": "gptq", "gptq_v2": "gptq", "marlin": "gptq",
     "fp8": "fp8", "fbgemm_fp8": "fp8",
-    "int8": "int8", "int8_per_channel_weight_only": "int8",
+    "int4": "int4", "int8": "int8", "int8_per_channel_weight_only": "int8",
     "compressed-tensors": "compressed-tensors", "compressed_tensors": "compressed-tensors",
     "bitsandbytes": "bitsandbytes", "gguf": "gguf", "squeezellm": "squeezellm", "mxfp4": "mxfp4",
 }  # fmt: skip
+
+# Formats of packed weights that `quantization` has a reader for; GGUF has its own way.
+READABLE_FORMATS: Final = frozenset({"awq", "bitsandbytes", "compressed-tensors", "fp8", "gptq", "squeezellm"})
 
 # format -> endings of which at least one must be among the tensor names
 EVIDENCE: Final[dict[str, tuple[str, ...]]] = {

@@ -32,8 +32,6 @@ def config_command(file: Path, here: bool | None, form: Form) -> None:
     found = examine_config(file, here, judged_flags)
     remarks = [*found.flags.remarks, *found.variables]
     if not form.as_json:
-        if found.flags.refused:
-            click.echo(click.style("NO ", fg="red") + found.flags.refused)
         for sentence in remarks:
             click.echo(click.style("?  ", fg="yellow") + sentence)
     status = answer(found.examined, form, {"refused": found.flags.refused or None, "remarks": remarks})

@@ -11,6 +11,7 @@ from headway.cli.doctor_answer import exit_status, spoken
 from headway.doctor.live import Looked, examine_machine
 from headway.doctor.report.as_json import report_object
 from headway.doctor.report.on_screen import show
+from headway.doctor.report.seen import seen_line
 from headway.doctor.words import Words
 
 _NOTHING_RUNS = Words("No model server runs here; the machine was looked at.", "本机没有运行模型服务；只检查了机器本身。")
@@ -27,6 +28,8 @@ def answer_machine(as_json: bool, language: str | None) -> int:
         console = Console()
         for entry in looked:
             console.rule(_title(entry) or _NOTHING_RUNS.speak(lang))
+            if (line := seen_line(entry.examined)) is not None:
+                console.print(line.speak(lang), style="dim", highlight=False, markup=False)
             show(entry.examined.report, console, lang)
     statuses = {exit_status(entry.examined.report) for entry in looked}
     return next(status for status in (1, 2, 0) if status in statuses)

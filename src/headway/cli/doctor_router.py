@@ -11,8 +11,8 @@ from headway.cli.doctor_answer import Form, answer, form_options
 
 @click.command("router")
 @click.argument("url", default="http://127.0.0.1:8899")
-@click.option("--management", help="Management address (default: port 8080 of the same host).")
-@click.option("--metrics", help="Metrics address (default: port 9190 of the same host).")
+@click.option("--management", help="Management address [default: port 8080 of the same host, moved as far as URL's is above 8899].")
+@click.option("--metrics", help="Metrics address [default: port 9190 of the same host, moved likewise].")
 @click.option("--prompt", default="What is the capital of France?", show_default=True, help="Text to preview; no model is asked.")
 @click.option("--token", envvar="VSR_MGMT_TOKEN", help="Token of the management address.")
 @click.option("--insecure", is_flag=True, help="Do not check certificates.")

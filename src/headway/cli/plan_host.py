@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from headway.artifacts.quantization_claim import METHOD_NAMES, READABLE_FORMATS
 from headway.capacity.byte_text import byte_text
 from headway.capacity.ceilings import Roofs
 from headway.capacity.host_plan import HostPlan, host_plan
@@ -113,10 +114,11 @@ def _disturbed(roofs: Roofs | None, measured: HostRoofs | None) -> list[str]:
 
 def _notes(shape: ModelShape, plan: HostPlan) -> list[str]:
     notes = []
-    if shape.quantization not in (None, "gguf"):
+    if shape.quantization is not None and METHOD_NAMES.get(shape.quantization) not in ("gguf", *READABLE_FORMATS):
         notes.append(f"Headway's engine does not run {shape.quantization} checkpoints: the figures are those of the weights unpacked")
-    elif shape.quantization == "gguf" and shape.stored_bytes is not None:
-        notes.append(f"the file has {byte_text(shape.stored_bytes)}; the engine unpacks GGUF weights to {8 * plan.deployment.dtype_bytes} bits per weight")
+    elif shape.quantization is not None and shape.stored_bytes is not None:
+        name = "GGUF" if shape.quantization == "gguf" else shape.quantization
+        notes.append(f"the file has {byte_text(shape.stored_bytes)}; the engine unpacks {name} weights to {8 * plan.deployment.dtype_bytes} bits per weight")
     if any(layer.window for layer in shape.kv) or shape.state_numbers:
         notes.append("Headway's engine keeps all positions of every layer that attends: windows and latent vectors save no memory here")
     return notes

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from headway.doctor.collect.transcript import Transcript
 from headway.doctor.examine import Examined, examine_live
 from headway.doctor.facts.launch import command_flags
 from headway.doctor.planned_start import start_refusal
+from headway.doctor.words import Words
 
 _VALIDATE_SECONDS: Final = 60
 _ROUTER_KEYS: Final = re.compile(r"(?m)^(?:providers|routing|listeners|signals|decisions|model_config|vllm_endpoints)\s*:")
@@ -65,7 +66,11 @@ def examine_config(file: Path, here: bool | None, judge_flags: JudgeFlags) -> Co
         if refusal := start_refusal(dict(command_flags(shlex.join(start.words))), start.env, limit):
             transcript.say(f"headway: {refusal}")
     flags = judge_flags(start.words) if program in ("headway", "vllm") else Flags()
-    return Configured(examine_live(as_context(context), transcript), flags, tuple(context.get("env_remarks", ())))
+    examined = examine_live(as_context(context), transcript)
+    if flags.refused:
+        verdict = Words(f"The start would be refused: {flags.refused}", f"启动会被拒绝：{flags.refused}")
+        examined = replace(examined, report=replace(examined.report, verdict=verdict))
+    return Configured(examined, flags, tuple(context.get("env_remarks", ())))
 
 
 def _say_port_in_use(context: Mapping[str, Any], transcript: Transcript) -> None:

@@ -9,7 +9,14 @@ from typing import Any, Final
 
 import httpx
 
-from headway.doctor.collect.assemble import as_context, context_of_caller, context_of_machine, context_of_process, joined, with_probes
+from headway.doctor.collect.assemble import (
+    as_context,
+    context_of_caller,
+    context_of_machine,
+    context_of_process,
+    joined,
+    with_probes,
+)
 from headway.doctor.collect.endpoint import ask_health, client_for, histograms, others, sample_requests, timed_request
 from headway.doctor.collect.metrics import watch
 from headway.doctor.collect.network import base_url, parse_address, probe

@@ -7,6 +7,7 @@ from typing import Final
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.facts.launch import VERSION
+from headway.doctor.facts.own_probe import SLOW_ANSWER
 from headway.doctor.facts.startup import STAGES
 from headway.doctor.words import Words
 
@@ -30,7 +31,7 @@ _PHASES: Final = {
 
 def what_is_missing(case: Case) -> Words | None:
     """None when nothing hints at a fault."""
-    return _nothing_given(case) or _unexplained(case) or _umbrella(case) or _unfinished_start(case) or _unknown_log(case)
+    return _nothing_given(case) or _no_answer(case) or _unexplained(case) or _umbrella(case) or _unfinished_start(case) or _unknown_log(case)
 
 
 def _nothing_given(case: Case) -> Words | None:
@@ -39,6 +40,23 @@ def _nothing_given(case: Case) -> Words | None:
     return Words(
         "the log is empty; the output of the server's start (its standard error too) is missing: `docker logs NAME 2>&1` or `journalctl -u UNIT`",
         "日志为空；缺少服务启动时的输出（包括标准错误）：`docker logs NAME 2>&1` 或 `journalctl -u UNIT`",
+    )
+
+
+def _no_answer(case: Case) -> Words | None:
+    """A server was asked and said nothing, or not all of it in time."""
+    url = case.context.text("endpoint.url")
+    if url and not case.context.has("endpoint.health"):
+        return Words(
+            f"{url}/health gave no answer in time, so nothing is known of the server; missing are its log and what its process does: `headway doctor log FILE`, `py-spy dump --pid PID`",
+            f"{url}/health 未在时限内应答，因此无从了解该服务；缺少它的日志以及进程正在做什么：`headway doctor log FILE`、`py-spy dump --pid PID`",
+        )
+    slow = case.log.first(SLOW_ANSWER)
+    if slow is None:
+        return None
+    return Words(
+        f"the answer to a tiny request was not complete after {slow['seconds']} s ({slow['pieces']} pieces came); missing are samples over a longer time: `--seconds 60 --timeout 300`",
+        f"一个很小的请求在 {slow['seconds']} 秒后仍未答完（收到 {slow['pieces']} 段）；缺少更长时间的采样：`--seconds 60 --timeout 300`",
     )
 
 

@@ -29,7 +29,7 @@ from headway.engine.memory_use import MemoryUse, memory_use
 from headway.engine.planned_model import planned_model
 from headway.engine.processor_loading import make_processors, processor_classes
 from headway.engine.warm_up import warm_up
-from headway.errors import NotBuiltError
+from headway.errors import ConfigError
 from headway.host.cpu_budget import cpu_budget
 from headway.host.memory_budget import process_rss
 from headway.kernels.interface import Kernels
@@ -63,7 +63,7 @@ def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress
     on_stage("resolving", 0.0)
     card = configured_card(config, lambda done: on_stage("resolving", done))
     on_stage("inspecting", 0.0)
-    _check_quantization(config, card)
+    rounding = _rounding(config, card)
     _log.info("Resolved architecture: %s", card.architecture)
     dtype = compute_dtype(config.dtype, card)
     _log.info("Initializing a V1 LLM engine (v%s) with config: %s, dtype=%s, %s", __version__, config, dtype, threads)
@@ -71,7 +71,7 @@ def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress
     processors = processor_classes(config.logits_processors)
     tokenizer = _tokenizer(config, card)
     defaults = default_sampling(config, card)
-    planned = planned_model(config, card, dtype, parts.kernels)
+    planned = planned_model(config, card, dtype, parts.kernels, rounding)
     model = _load_weights(config, planned.plan, dtype, parts.kernels, on_stage)
     started = time.monotonic()
     on_stage("warming", 0.0)
@@ -87,18 +87,19 @@ def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress
     return LoadedEngine(core, card, tokenizer, limits, capacity, defaults, memory_use(config, card, core.runner, capacity))
 
 
-def _check_quantization(config: EngineConfig, card: ModelCard) -> None:
-    """The checkpoint decides. A flag that says the same is fine, one that says otherwise is an error, as is a file that
-    says what its tensors are not."""
+def _rounding(config: EngineConfig, card: ModelCard) -> str | None:
+    """The method that weights are quantized with while they are loaded, if any. The checkpoint decides: a flag that says the same is
+    fine, one that says otherwise is an error, as is a file that says what its tensors are not."""
     choice = choose_quantization(card, config.quantization)
     check_claim(card)
     if choice.note is not None:
         _log.info("%s", choice.note)
-    if choice.online:
-        raise NotBuiltError(
-            f"--quantization {config.quantization} on an unquantized checkpoint is not built yet", param="quantization",
-            fix="Leave the flag out.",
+    if choice.online and config.load_format == "dummy":
+        raise ConfigError(
+            f"--quantization {config.quantization} quantizes the weights of a checkpoint, and --load-format dummy reads none",
+            reason="quantization_conflict", param="quantization", fix="Leave one of the two flags out.",
         )  # fmt: skip
+    return choice.method if choice.online else None
 
 
 def _tokenizer(config: EngineConfig, card: ModelCard) -> Tokenizer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -28,23 +28,25 @@ class PlannedModel:
     weight_bytes: int
 
 
-def planned_model(config: EngineConfig, card: ModelCard, dtype: torch.dtype, kernels: Kernels) -> PlannedModel:
-    """Raises ArtifactError, NotBuiltError, ConfigError, CapacityError.
+def planned_model(
+    config: EngineConfig, card: ModelCard, dtype: torch.dtype, kernels: Kernels, rounding: str | None = None
+) -> PlannedModel:
+    """`rounding` is the method that weights are quantized with while they are loaded. Raises ArtifactError, NotBuiltError, ConfigError, CapacityError.
 
     With `--max-model-len auto` the length follows from the cache, and the model (its rotary embedding) from the length.
     """
     asked = config.max_model_len
     context = asked if asked is not None and asked != AUTO else card.context_length
-    plan = _plan(config, card, context or 1, kernels)
+    plan = _plan(config, card, context or 1, kernels, rounding)
     copied = head_copy(plan.card) if isinstance(plan, NativePlan) else 0  # models of transformers keep one matrix for both
     weights = held_weight_bytes(plan.parameters, copied, dtype.itemsize)
     expected = cache_size(config, card, plan.config.kv_shape, dtype, weights, to_load=weights)
     if expected.max_model_len != context:
-        plan = _plan(config, card, expected.max_model_len, kernels)
+        plan = _plan(config, card, expected.max_model_len, kernels, rounding)
     return PlannedModel(plan, expected, weights)
 
 
-def _plan(config: EngineConfig, card: ModelCard, context_length: int, kernels: Kernels) -> ModelPlan:
+def _plan(config: EngineConfig, card: ModelCard, context_length: int, kernels: Kernels, rounding: str | None) -> ModelPlan:
     if config.load_format == "dummy":
         return plan_dummy(card, context_length, config.seed)
     plan = plan_model(card, context_length, config.model_impl)
@@ -53,4 +55,14 @@ def _plan(config: EngineConfig, card: ModelCard, context_length: int, kernels: K
             f"--batch-invariant is built for native models only, and {card.architecture} is run by transformers",
             param="batch_invariant", fix="Leave it out, or choose a native model (docs/models.md).",
         )  # fmt: skip
-    return plan
+    return plan if rounding is None else _rounded(plan, card, rounding)
+
+
+def _rounded(plan: ModelPlan, card: ModelCard, rounding: str) -> NativePlan:
+    if not isinstance(plan, NativePlan) or any(plan.config.layer_sparse):
+        what = "has layers of experts" if isinstance(plan, NativePlan) else "is run by transformers"
+        raise NotBuiltError(
+            f"--quantization {rounding} on an unquantized checkpoint is built for native models without experts, and {card.architecture} {what}",
+            param="quantization", fix="Leave the flag out, or use a checkpoint that is quantized.",
+        )  # fmt: skip
+    return replace(plan, rounding=rounding)

@@ -29,12 +29,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NativePlan:
-    """A decoder and where its weights are. Without `head` it makes hidden states, and no logits."""
+    """A decoder and where its weights are. Without `head` it makes hidden states, and no logits. `rounding` is a method of
+    `quantization.online`, which the matrices of the layers are rounded to."""
 
     card: ModelCard
     config: DecoderConfig
     weights: tuple[PlacedWeight, ...]
     head: bool = True
+    rounding: str | None = None
 
     @property
     def parameters(self) -> int:
@@ -48,8 +50,13 @@ class NativePlan:
                 "%d weights are stored as %s; they are unpacked to %s while they are loaded, so memory and speed are those of an"
                 " unquantized model", len(packed), kinds, dtype,
             )  # fmt: skip
+        if self.rounding is not None:
+            _log.warning(
+                "--quantization %s: the matrices of the layers are rounded to what %s holds and kept in %s, so answers are those of a quantized"
+                " model, and memory and speed those of an unquantized one", self.rounding, self.rounding, dtype,
+            )  # fmt: skip
         model = Decoder(self.config, dtype, kernels)
-        fill_from_card(model, self.card, self.weights, progress, head=self.head)
+        fill_from_card(model, self.card, self.weights, progress, head=self.head, rounding=self.rounding)
         use_huge_pages()
         return model
 

@@ -48,7 +48,9 @@ class Gptq:
         found = next((each for pattern, each in self.exceptions if each is not None and begins_with(module, pattern)), self.settings)
         first = stored.get("qweight") or next(iter(stored.values()))
         out, words = (first.shape[1], first.shape[0]) if len(first.shape) == 2 else (0, 0)
-        return _layout(found, "g_idx" in stored, words * 32 // found.bits), (out, words * 32 // found.bits)
+        # Words may be filled up; the groups of inputs are as many as inputs.
+        width = stored["g_idx"].elements if "g_idx" in stored else words * 32 // found.bits
+        return _layout(found, "g_idx" in stored, width), (out, width)
 
 
 def gptq(claim: Claim) -> Gptq:
@@ -100,7 +102,7 @@ def _layout(settings: Settings, indexed: bool, width: int) -> PackedLayout:
 
     def dequantize(found: Parts, rows: range) -> torch.Tensor:
         words = found["qweight"].t()
-        q = unpack_words(words, bits, words.shape[-1] * 32 // bits)
+        q = unpack_words(words, bits, len(found["g_idx"]) if indexed else words.shape[-1] * 32 // bits)
         zeros = unpack_words(found["qzeros"], bits, len(rows)).t().float() + settings.zero_offset
         if settings.symmetric:
             _check_middle(title, zeros, settings)

@@ -126,7 +126,7 @@ def test_the_same_bytes_elsewhere_have_the_same_key(cache: Path, packed: Path, r
 
 def test_another_version_of_the_preparation_has_another_key(cache: Path, packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded(packed)
-    monkeypatch.setattr("headway.models.prepared.identity.PREPARATION", 2)
+    monkeypatch.setattr("headway.models.prepared.identity.PREPARATION", 1 << 20)
     loaded(packed)
     assert len(kept(cache)) == 2
 

@@ -31,6 +31,7 @@ _QUESTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 _TERMS: Final = {"max_tokens": _TOKENS, "temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
 _NO_SUCH_ROUTE: Final = (404, 405, 501)
+_TIMED_OUT: Final = {httpx.ConnectTimeout: "no connection in time", httpx.ReadTimeout: "the connection was accepted, and no answer came in time"}
 _BODY_CHARS: Final = 2000
 _ERROR_CHARS: Final = 300
 _MODELS_AT_MOST: Final = 100
@@ -54,6 +55,10 @@ def ask_health(client: httpx.Client, url: str, transcript: Transcript) -> dict[s
 def _get(client: httpx.Client, url: str, transcript: Transcript) -> Bounded | None:
     try:
         found = ask(client, url)
+    except httpx.TimeoutException as error:
+        # in words of our own: those of clients stand for limits that are too short, and this one is long
+        transcript.say(f"GET {url}: {_TIMED_OUT.get(type(error), 'no answer in time')}")
+        return None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         transcript.say(f"GET {url}: {type(error).__name__}: {error}")
         return None
@@ -124,6 +129,10 @@ def _streamed(client: httpx.Client, url: str, body: Mapping[str, Any], transcrip
                 tail = (tail + piece)[-4096:]
                 if arrivals[-1] > most:
                     raise httpx.ReadTimeout(f"the answer was not complete after {most:g} s", request=response.request)
+    except httpx.TimeoutException:
+        came = f"was not complete after {most:g} s: {len(arrivals)} pieces came" if arrivals else f"got no token within {most:g} s"
+        transcript.say(f"the doctor's own request of {_TOKENS} tokens {came}")
+        return None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         transcript.say(f"POST {url}: {type(error).__name__}: {error}")
         return None

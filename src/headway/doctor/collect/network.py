@@ -41,10 +41,10 @@ def parse_address(text: str, default_port: int = 8000) -> Address:
     return Address(host, int(port) if port else default)
 
 
-def base_url(text: str) -> str:
+def base_url(text: str, default_port: int = 8000) -> str:
     """What a client is given, without the path of the API: `http://host:port`. Raises DoctorError (`address_invalid`)."""
     plain = text.rstrip("/").removesuffix("/v1")
-    address = parse_address(plain)
+    address = parse_address(plain, default_port)
     if "://" in plain:
         return plain
     host = f"[{address.host}]" if ":" in address.host else address.host

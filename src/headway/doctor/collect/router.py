@@ -11,10 +11,12 @@ import httpx
 
 from headway.doctor.collect.bounded_answer import ask
 from headway.doctor.collect.metrics import scrape
+from headway.doctor.collect.network import base_url, parse_address
 from headway.doctor.collect.transcript import Transcript
 from headway.doctor.words import Words
 from headway.errors import DoctorError
 
+_LISTENER, _MANAGEMENT, _METRICS_PORT = 8899, 8080, 9190
 _FINAL_STATES: Final = ("failed",)
 
 
@@ -37,11 +39,17 @@ class Step:
 
 
 def place_of(url: str, management: str | None, metrics: str | None) -> RouterPlace:
-    """`url`: the listener's address. The other two default to ports 8080 and 9190 of the same host."""
-    plain = (url if "://" in url else f"http://{url}").rstrip("/").removesuffix("/v1")
-    host = httpx.URL(plain).host
-    shown = f"[{host}]" if ":" in host else host
-    return RouterPlace(plain, (management or f"http://{shown}:8080").rstrip("/"), (metrics or f"http://{shown}:9190").rstrip("/"))
+    """`url`: the listener's address. The other two default to ports 8080 and 9190 of the same host, moved like the listener's
+    when that is above 8899 (VLLM_SR_PORT_OFFSET moves all three). Raises DoctorError (`address_invalid`)."""
+    listener = base_url(url, _LISTENER)
+    address = parse_address(listener)
+    shown = f"[{address.host}]" if ":" in address.host else address.host
+    moved = max(0, address.port - _LISTENER)
+
+    def beside(given: str | None, port: int) -> str:
+        return base_url(given, port) if given else f"http://{shown}:{port + moved}"
+
+    return RouterPlace(listener, beside(management, _MANAGEMENT), beside(metrics, _METRICS_PORT))
 
 
 def walk(client: httpx.Client, place: RouterPlace, prompt: str, transcript: Transcript) -> tuple[list[Step], dict[str, Any]]:

@@ -16,7 +16,7 @@ _SAID: Final[dict[Symptom, re.Pattern[str]]] = {
     ),
     "growing memory": re.compile(r"(?i)\bleak|memory (?:keeps|grows|creeps|never)|rss|泄漏|泄露|一直涨|不断增长|越来越(?:多|高|大)|持续(?:上涨|增长)|内存(?:上涨|增长|不释放)|不释放"),
     "answer quality": re.compile(
-        r"(?i)quality|accura|worse|wrong answers?|garbage|gibberish|nonsense|dumb|degrad|hallucinat|perplexity|score|benchmark drop|质量|精度|准确|变差|变笨|乱码|胡言|答非所问|效果"
+        r"(?i)quality|accura|worse|wrong answers?|(?:answers?|outputs?|results?|replies) (?:became|become|are|is|got|get|turn(?:ed)?|went) (?:\w+ )?(?:wrong|bad|poor|broken|strange|weird)|garbage|gibberish|nonsense|dumb|degrad|hallucinat|perplexity|score|benchmark drop|质量|精度|准确|变差|变笨|乱码|胡言|答非所问|效果"
     ),
 }
 

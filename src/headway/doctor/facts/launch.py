@@ -131,6 +131,8 @@ def _literal(hit: Hit) -> dict[str, Fact[str]]:
     try:
         given = ast.literal_eval(hit["args"])
     except (ValueError, SyntaxError, RecursionError, MemoryError):
+        if not re.search(r"[A-Za-z_]\w*\(|<\w", hit["args"]):
+            return {}
         # a value is an object: `[LoRAModulePath(name='a', path='/a')]`
         given = {pair["name"]: pair["text"].strip("'\"") for pair in _ENTRY.finditer(hit["args"])}
     quote = hit.quote()

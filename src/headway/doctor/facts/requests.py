@@ -106,7 +106,7 @@ def requests_of(log: Log, context: Context) -> Sequence[RequestRow]:
 def _flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Timings and counts that stand one level deeper as columns of the row; a bare name of a time gets `_s`."""
     deeper = {name: value for inner in _INNER if isinstance(row.get(inner), Mapping) for name, value in row[inner].items()}
-    named = {name if name.endswith(_UNITS) or name.endswith("tokens") else f"{name}_s": value for name, value in deeper.items()}
+    named = {name if name.endswith((*_UNITS, "tokens")) else f"{name}_s": value for name, value in deeper.items()}
     return {**row, **named} if named else row
 
 

@@ -15,6 +15,7 @@ from headway.doctor.facts import (
     launch,
     load,
     memory,
+    own_probe,
     processor_use,
     requests,
     startup,
@@ -32,7 +33,7 @@ ROOMS: Final[dict[Category, str]] = {
     "distributed": "D",
     "runtime": "R",
 }
-_FACTS: Final = (allocator, cpu_threads, device, exceptions, launch, load, memory, processor_use, requests, startup, step_budget)
+_FACTS: Final = (allocator, cpu_threads, device, exceptions, launch, load, memory, own_probe, processor_use, requests, startup, step_budget)
 
 
 @cache

@@ -12,6 +12,7 @@ import torch
 from headway.artifacts.card import ModelCard
 from headway.errors import ArtifactError
 from headway.models.fill import Fillable, Progress, Stack, fill_stacks, read_stack, stacks_of
+from headway.models.online_rounding import round_stack
 from headway.models.prepared.file_layout import layout
 from headway.models.prepared.folder import make_room, mark_used, path_of, prepared_folder, preparing
 from headway.models.prepared.growing_file import GrowingFile
@@ -24,11 +25,13 @@ from headway.quantization.weight_reader import WeightReader
 _log = logging.getLogger(__name__)
 
 
-def fill_from_card(model: Fillable, card: ModelCard, weights: Sequence[PlacedWeight], progress: Progress, *, head: bool = True) -> None:
-    """`fill` from the files of `card`. Whatever is wrong with the cache costs time, never the model. Raises ConfigError for a
+def fill_from_card(
+    model: Fillable, card: ModelCard, weights: Sequence[PlacedWeight], progress: Progress, *, head: bool = True, rounding: str | None = None
+) -> None:
+    """`fill` from the files of `card`; `rounding` is a method of `quantization.online`. Whatever is wrong with the cache costs time, never the model. Raises ConfigError for a
     switch that cannot be read, and what `WeightReader` raises."""
     stacks = stacks_of(model, weights)
-    key = _key(model, card, stacks) if _may_be_kept(card, stacks) else None
+    key = _key(model, card, stacks, rounding) if _may_be_kept(card, stacks) else None
     if key is not None and (mapped := _mapped(path_of(key), stacks)) is not None:
         fill_stacks(model, card.tensors, stacks, mapped, progress, head=head)
         mapped.let_go()
@@ -37,6 +40,8 @@ def fill_from_card(model: Fillable, card: ModelCard, weights: Sequence[PlacedWei
 
         def read(stack: Stack) -> torch.Tensor:
             tensor = read_stack(stack, reader.read_into, card.tensors, model.config)
+            if rounding is not None:
+                round_stack(stack, tensor, rounding)
             kept.add(stack, tensor)
             return tensor
 
@@ -54,9 +59,9 @@ def _may_be_kept(card: ModelCard, stacks: Sequence[Stack]) -> bool:
     return needed <= most
 
 
-def _key(model: Fillable, card: ModelCard, stacks: Sequence[Stack]) -> str | None:
+def _key(model: Fillable, card: ModelCard, stacks: Sequence[Stack], rounding: str | None) -> str | None:
     try:
-        return preparation_key(stacks, card.tensors, model.config, prepared_folder() / "digests")
+        return preparation_key(stacks, card.tensors, model.config, prepared_folder() / "digests", rounding)
     except OSError as error:
         _log.warning("weights of %s are prepared anew: %s", card.reference, error)
         return None

@@ -37,7 +37,9 @@ def worth_keeping(stacks: Sequence[Stack], tensors: Mapping[str, TensorInfo]) ->
     return nbytes >= SMALLEST_BYTES and changed > same
 
 
-def preparation_key(stacks: Sequence[Stack], tensors: Mapping[str, TensorInfo], config: SizedConfig, notes: Path) -> str:
+def preparation_key(
+    stacks: Sequence[Stack], tensors: Mapping[str, TensorInfo], config: SizedConfig, notes: Path, rounding: str | None = None
+) -> str:
     """64 hex digits that follow from the bytes of the weight files, from what is made of each tensor of them, and from the
     version that makes it. `notes` remembers digests of files. Raises OSError when a weight file cannot be read."""
     files: dict[Path, int] = {}
@@ -55,5 +57,6 @@ def preparation_key(stacks: Sequence[Stack], tensors: Mapping[str, TensorInfo], 
         "files": [remembered_sha256(file, notes) for file in files],
         "heads": [config.num_heads, config.num_kv_heads, config.head_dim],  # transforms ask for them
         "stacks": recipe,
+        "rounding": rounding,
     }
     return hashlib.sha256(json.dumps(identity, separators=(",", ":")).encode()).hexdigest()

@@ -123,8 +123,9 @@ def test_answers_are_those_of_vllm(worker: LiveWorker, kind: str, case: str) -> 
 @pytest.mark.long
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_answers_about_smollm2_are_those_of_vllm(dtype: str) -> None:
-    recorded = f"smollm2 {dtype}"
-    with live_worker({"smollm2": with_prompts_of_vllm(resolve("smollm2-135m-instruct"), recorded)}) as worker:
+    recorded, path = f"smollm2 {dtype}", resolve("smollm2-135m-instruct")
+    check_labels(path, recorded)
+    with live_worker({"smollm2": with_prompts_of_vllm(path, recorded)}) as worker:
         found = {case: check(worker, "smollm2", recorded, case) for case in CASES}
     exact = RECORDED["answers"]["smollm2 float32"]
     away = [
@@ -178,11 +179,14 @@ def reference_confidence(kind: str, p: npt.NDArray[np.float64]) -> float:
 
 
 def test_labels_are_the_tokens_that_vllm_reads(folder: Path) -> None:
-    for path, recorded in ((folder / "tiny", "tiny float32"), (resolve("smollm2-135m-instruct"), "smollm2 float32")):
-        reader = LabelLogitsReader(load_tokenizer(card_of_path(path, "m")), 8192)
-        prompts = RECORDED["answers"][recorded]["lists"]["prompts"]
-        assert [code.token_id for code in reader.alphabet.options[:26]] == prompts["letters"]["labels"]
-        assert [code.token_id for code in reader.alphabet.levels] == prompts["levels"]["labels"]
+    check_labels(folder / "tiny", "tiny float32")
+
+
+def check_labels(path: Path, recorded: str) -> None:
+    alphabet = LabelLogitsReader(load_tokenizer(card_of_path(path, recorded)), 8192).alphabet
+    prompts = RECORDED["answers"][recorded]["lists"]["prompts"]
+    assert [code.token_id for code in alphabet.options[:26]] == prompts["letters"]["labels"]
+    assert [code.token_id for code in alphabet.levels] == prompts["levels"]["labels"]
 
 
 def test_the_first_of_equally_likely_options_wins(worker: LiveWorker) -> None:

@@ -36,6 +36,7 @@ NO_PEER: Final = sight(
     pattern=r"(?:Connection (?:refused|timed out|closed)|No route to host|socketStartConnect|Connect to [\d.]+<\d+> failed|unhandled system error|ncclSystemError|ncclRemoteError"
     r"|Network is unreachable)",
 )
+WAITED: Final = sight("Watchdog caught collective operation timeout", "The client socket has timed out")
 RESOLVES: Final = sight("127.0.1.1", "resolves to 127.", "resolved to 127.", pattern=r"(?P<address>127\.0\.1\.1)|resolve[sd] to (?P<other>127\.[\d.]+)")
 UNRESOLVED: Final = sight(
     "Unable to resolve hostname", "gethostbyname", "Name or service not known", pattern=r"Unable to resolve hostname to a \(local\) address"
@@ -53,7 +54,7 @@ def wrong_interface(case: Case) -> Found | None:
     mesh, remote, fallback = case.log.first(MESH), case.log.first(REMOTE), case.log.first(FALLBACK)
     dialled = remote or case.log.first(DIALS_LOOPBACK)
     local = case.log.first(BOOTSTRAP)
-    failed = case.log.first(NO_PEER, MESH)
+    failed = case.log.first(NO_PEER, MESH) or (case.log.first(WAITED) if _other_nodes(case) else None)
     if dialled is not None and (mesh or fallback or dialled is not remote):
         return _loopback(case, [hit for hit in (fallback, mesh, dialled) if hit is not None], STATED if remote else 0.9)
     if fallback is not None and mesh is not None:
@@ -247,7 +248,7 @@ RULES: Final = (
         ),
         check=Words("the bootstrap line shows the routable address", "bootstrap 行显示可路由地址"),
         judge=wrong_interface,
-        sees=(BOOTSTRAP, ANY_BOOTSTRAP, FALLBACK, MESH, REMOTE, DIALS_LOOPBACK, NO_PEER, RAY_ADDRESS),
+        sees=(BOOTSTRAP, ANY_BOOTSTRAP, FALLBACK, MESH, REMOTE, DIALS_LOOPBACK, NO_PEER, WAITED, RAY_ADDRESS),
     ),
     Rule(
         id="D14",

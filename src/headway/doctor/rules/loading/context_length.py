@@ -27,6 +27,16 @@ OVERFLOW: Final = sight(
 _NAMES: Final = "max_position_embeddings|original_max_position_embeddings|max_seq_len|seq_length|n_positions|model_max_length|max_sequence_length|n_ctx"
 
 
+ARCHITECTURE: Final = sight("Resolved architecture", pattern=r"Resolved architecture: (?P<name>\w+)")
+# a table of positions instead of a formula
+_LEARNED_POSITIONS: Final = re.compile(r"^(?:Bert|Roberta|XLMRoberta|Camembert|MPNet|Electra|Distil|Albert|Deberta|GPT2|OPT|GPTBigCode|Clip|CLIP|Whisper)")
+
+
+def _architecture(case: Case) -> str:
+    hit = case.log.first(ARCHITECTURE)
+    return hit["name"] if hit else ""
+
+
 def longer_than_trained(case: Case) -> Found | None:
     """Both lengths stand in the message; their quotient, rounded up, is the factor of a rope scaling that would cover it."""
     hit, llama = case.log.first(TOO_LONG), case.log.first(OVERFLOW)
@@ -37,6 +47,7 @@ def longer_than_trained(case: Case) -> Found | None:
     limit = _limit(seen["derived"], seen["learned"]) if seen is hit else int(seen.number("limit"))
     if not limit or (hit is not None and overcome(case, hit)):
         return None
+    learned = _LEARNED_POSITIONS.search(case.context.text("model.config.architectures.0") or _architecture(case))
     factor = math.ceil(2 * asked / limit) / 2
     rope = {
         "rope_parameters" if (_major(case) >= 5) else "rope_scaling": {
@@ -70,16 +81,24 @@ def longer_than_trained(case: Case) -> Found | None:
             ),
         ]
     else:
-        fixes = [
-            Fix(Words("ask for at most the trained length", "不超过训练长度"), f"--max-model-len {limit}"),
+        fixes = [Fix(Words("ask for at most the trained length", "不超过训练长度"), f"--max-model-len {limit}")]
+    if llama is not seen and case.launch.program != "sglang":
+        fixes.append(
             Fix(
+                Words(
+                    "or another model with a longer context: its positions are a learnt table, which cannot be scaled",
+                    "或改用上下文更长的模型：它的位置是学习得到的表，无法缩放",
+                )
+            )
+            if learned
+            else Fix(
                 Words(
                     "or scale the positions (rope scaling), if the model's card says that it supports it",
                     "或使用 rope 位置缩放（模型说明支持时）",
                 ),
                 f"--hf-overrides '{json.dumps(rope)}' --max-model-len {asked}",
-            ),
-        ]
+            )
+        )
     return Found(
         cause=Words(
             f"{asked} tokens of context were asked for, and the model's configuration ends at {limit} ({asked / limit:.1f} times less).{trap.en}",
@@ -128,6 +147,6 @@ RULES: Final = (
         ),
         check=Words("a needle test at that length", "在该长度做大海捞针测试"),
         judge=longer_than_trained,
-        sees=(TOO_LONG, OVERFLOW),
+        sees=(TOO_LONG, OVERFLOW, ARCHITECTURE),
     ),
 )

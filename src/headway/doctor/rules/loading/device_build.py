@@ -29,6 +29,9 @@ SUPPORTED: Final = sight(
     "was compiled for:",
     pattern=r"(?:supports CUDA capabilities|was compiled for:) (?P<list>[\w ,.]+)",
 )
+LLAMA_DEVICE: Final = sight(
+    ", compute capability ", pattern=r"Device \d+: (?P<name>.+?), compute capability (?P<arch>\d+\.\d)"
+)
 ASSEMBLER: Final = sight(
     "is not defined for option 'gpu-name'",
     pattern=r"Value '(?:sm_)?(?P<arch>\w+)' is not defined for option 'gpu-name'",
@@ -84,13 +87,7 @@ def build_lacks_the_card(case: Case) -> Found | None:
                 ),
                 f'TORCH_CUDA_ARCH_LIST="{_dotted(card)}" pip install --no-build-isolation --no-binary :all: .',
             ),
-            Fix(
-                Words(
-                    "or run on the CPU, or with llama.cpp built for this card",
-                    "或在 CPU 上运行，或用为该卡构建的 llama.cpp",
-                ),
-                f"cmake -B build -DGGML_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES={card[0]}{card[1]} && cmake --build build -j",
-            ),
+            _llama_for(card),
         ]
         if card < _OLDEST_ENGINE:
             fixes = [fixes[2], fixes[0], fixes[1]]
@@ -156,6 +153,8 @@ def build_lacks_the_card(case: Case) -> Found | None:
                 )
             ),
         ]
+        if card and case.launch.program == "llama.cpp":
+            fixes = [_llama_for(card)]
     return Found(
         cause=cause,
         evidence=[*quoted(hit, case.log.first(NOT_COMPATIBLE)), *card_quotes, *built_quotes],
@@ -169,10 +168,24 @@ def build_lacks_the_card(case: Case) -> Found | None:
     )
 
 
+def _llama_for(card: tuple[int, int]) -> Fix:
+    return Fix(
+        Words(
+            "or run on the CPU, or with llama.cpp built for this card", "或在 CPU 上运行，或用为该卡构建的 llama.cpp"
+        ),
+        f"cmake -B build -DGGML_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES={card[0]}{card[1]} && cmake --build build -j",
+    )
+
+
 def _card(case: Case) -> tuple[tuple[int, int] | None, list[Quote]]:
     if capability := _capability(case.context.text("host.gpus.0.capability")):
         return capability, [case.context.quote("host.gpus.0.capability", f"capability: {_dotted(capability)}")]
-    for hit in (*case.log.hits(NOT_COMPATIBLE), *case.log.hits(ASSEMBLER), *case.log.hits(NO_IMAGE)):
+    for hit in (
+        *case.log.hits(NOT_COMPATIBLE),
+        *case.log.hits(ASSEMBLER),
+        *case.log.hits(NO_IMAGE),
+        *case.log.hits(LLAMA_DEVICE),
+    ):
         arch = hit.match.groupdict().get("arch") or ""
         if capability := _capability(arch[:-1] if len(arch) == 3 and hit.match.re is NO_IMAGE.pattern else arch):
             return capability, quoted(hit)
@@ -276,7 +289,7 @@ RULES: Final = (
         ),
         check=Words("a matrix product in one line on the card", "在该卡上用一行代码做矩阵乘法"),
         judge=build_lacks_the_card,
-        sees=(NO_IMAGE, NOT_COMPATIBLE, SUPPORTED, ASSEMBLER),
+        sees=(NO_IMAGE, NOT_COMPATIBLE, SUPPORTED, ASSEMBLER, LLAMA_DEVICE),
     ),
     Rule(
         id="L15",

@@ -12,7 +12,7 @@ from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Abstention, Fix, Found
 from headway.doctor.rules.loading.folder_kinds import adapter_folder, gguf_folder
 from headway.doctor.rules.loading.model_folder import file_named, model_files, model_place
-from headway.doctor.rules.loading.nearest_name import nearest_known, with_known_owner
+from headway.doctor.rules.loading.nearest_name import nearest_known, same_size, with_known_owner
 from headway.doctor.rules.loading.outcome import of_the_model_runtime, only_a_warning, overcome
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
@@ -137,7 +137,13 @@ def _path(case: Case, name: str, hit: Hit) -> Found | None:
     relative = not name.startswith(("/", "~"))
     inside = case.context.get("host.in_container") is True
     missing = model_files(case) and file_named(case, "config.json") is None
-    if missing:
+    if "Should have a `model_type` key" in hit.line.text:
+        why = Words(
+            f"config.json of {name} has no model_type, so that the class of the model cannot be told: it is empty, damaged, or of another format",
+            f"{name} 的 config.json 没有 model_type，无法判断模型的类：该文件为空、已损坏或属于其他格式",
+        )
+        missing = True
+    elif missing:
         held = ", ".join(file.name for file in model_files(case)[:4])
         why = Words(
             f"The folder {name} has no config.json (it holds {held}): it is not the folder of a model",
@@ -221,7 +227,8 @@ def _revision(case: Case, name: str, hit: Hit) -> Found | None:
 def _offline(case: Case, name: str, hit: Hit) -> Found | None:
     seen = case.log.first(OFFLINE)
     known = [str(known) for known in case.context.items("model.cached")]
-    if seen is None or nearest_known(name, known):
+    near = nearest_known(name, known)
+    if seen is None or (near and same_size(near, name)):
         return None
     forced = next(
         (

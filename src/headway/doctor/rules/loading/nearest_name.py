@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
@@ -14,6 +15,7 @@ _OWNERS: Final = (
     "openai-community", "openbmb", "sentence-transformers", "stabilityai", "tiiuae", "unsloth", "upstage", "vllm-sr", "zai-org",
 )  # fmt: skip
 _NEAR: Final = 0.8
+_NEAR_OF_OWNER: Final = 0.7
 
 
 def nearest_known(name: str, known: Iterable[str]) -> str:
@@ -21,7 +23,16 @@ def nearest_known(name: str, known: Iterable[str]) -> str:
     no answer."""
     by_small = {other.lower(): other for other in known if other != name}
     found = get_close_matches(name.lower(), by_small, 1, _NEAR)
+    if not found:
+        owner = name.lower().partition("/")[0] + "/"
+        same = [other for other in by_small if other.startswith(owner) and same_size(other, name)]
+        found = get_close_matches(name.lower(), same, 1, _NEAR_OF_OWNER)
     return by_small[found[0]] if found else ""
+
+
+def same_size(one: str, other: str) -> bool:
+    """Whether two names have the same digits: versions and sizes; else they are siblings, not spellings."""
+    return re.sub(r"\D", "", one) == re.sub(r"\D", "", other)
 
 
 def with_known_owner(name: str) -> str:

@@ -11,8 +11,15 @@ from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.startup import STAGES
 from headway.doctor.finding import STATED, Fix, Found
+from headway.doctor.rules.loading.gpu_isolation import (
+    CONTAINER,
+    KUBELET,
+    NO_DRIVER,
+    found_broken,
+    no_driver,
+    not_let_in,
+)
 from headway.doctor.rules.loading.outcome import of_the_model_runtime, only_a_warning, overcome
-from headway.doctor.rules.quoted import quoted
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
@@ -25,6 +32,7 @@ NO_DEVICE: Final = sight(
     "CUDA driver initialization failed",
     "CUDA unknown error",
     "invalid device ordinal",
+    "Unexpected error from cudaGetDeviceCount",
     "Insufficient nvidia.com/gpu",
 )
 NO_CUDA_BUILD: Final = sight("not compiled with CUDA enabled", "Torch not compiled with CUDA")
@@ -34,22 +42,16 @@ OLD_DRIVER: Final = sight(
     "the provided PTX was compiled with an unsupported toolchain",
     "please update your driver",
     "unsatisfied condition: cuda>=",
-    pattern=r"driver on your system is too old(?: \(found version (?P<found>\d+)\))?|driver version is insufficient|unsupported toolchain|unsatisfied condition: cuda>=(?P<needs>[\d.]+)|update your driver",
+    "forward compatibility was attempted on non supported HW",
+    pattern=r"(?P<compatible>forward compatibility was attempted)|driver on your system is too old(?: \(found version (?P<found>\d+)\))?|driver version is insufficient|unsupported toolchain|unsatisfied condition: cuda>=(?P<needs>[\d.]+)|update your driver",
 )
-MISMATCH: Final = sight("Driver/library version mismatch", "version mismatch between kernel module")
-NO_DRIVER: Final = sight(
-    "Found no NVIDIA driver on your system",
-    "libcuda.so.1: cannot open shared object file",
-    "couldn't communicate with the NVIDIA driver",
-    "NVML Shared Library Not Found",
-    "libcuda.so.1 not found",
+MISMATCH: Final = sight(
+    "Driver/library version mismatch",
+    "version mismatch between kernel module",
+    "unsupported display driver / cuda driver combination",
 )
-CONTAINER: Final = sight(
-    "could not select device driver", "nvidia-container-cli", "unknown or invalid runtime name: nvidia"
-)
-PLACES: Final = (NO_DEVICE, NO_CUDA_BUILD, OLD_DRIVER, MISMATCH, NO_DRIVER, CONTAINER)
-# a check inside the container that saw no card
-_BLIND: Final = re.compile(r"(?i)(?:container|pod|docker|inside).*(?:not found|no devices|no such|failed|no gpu)")
+FABRIC: Final = sight("system not yet initialized")
+PLACES: Final = (NO_DEVICE, NO_CUDA_BUILD, OLD_DRIVER, MISMATCH, FABRIC, NO_DRIVER, CONTAINER)
 _PROBES: Final = 'nvidia-smi; echo CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES; python -c "import torch; print(torch.__version__, torch.version.cuda, torch.cuda.device_count())"; ls -l /dev/nvidia*'
 
 
@@ -66,7 +68,7 @@ def no_usable_gpu(case: Case) -> Found | None:
             return found
     gpus = case.context.get("host.gpus")
     if gpus == []:
-        return _found(
+        return found_broken(
             case,
             Words(
                 "This machine has no GPU (its list is empty), and the program looks for one.",
@@ -82,7 +84,7 @@ def no_usable_gpu(case: Case) -> Found | None:
             ],
             0.9,
         )
-    return _found(
+    return found_broken(
         case,
         Words(
             "No usable GPU was found by the process. One of four links is broken: CUDA_VISIBLE_DEVICES, the torch build, the isolation (container, cgroup), or the driver; the log alone does not say which.",
@@ -131,7 +133,7 @@ def _variable(case: Case, hit: Hit) -> Found | None:
                     Words("unset the variable where the server is started", "在启动服务器处取消该变量"), f"unset {name}"
                 )
             ]
-            return _found(
+            return found_broken(
                 case,
                 Words(f"{why.en}. Driver and torch are not the problem.", f"{why.zh}。问题不在驱动或 torch。"),
                 hit,
@@ -148,7 +150,7 @@ def _torch_build(case: Case, hit: Hit) -> Found | None:
     has_card = bool(case.context.items("host.gpus"))
     if seen is None and ("+cpu" not in torch or not has_card):
         return None
-    return _found(
+    return found_broken(
         case,
         Words(
             f"The installed torch{' ' + torch if torch else ''} is a build without CUDA: it cannot use any GPU, whatever the driver says.",
@@ -192,6 +194,11 @@ def _old_driver(case: Case, hit: Hit) -> Found | None:
         f"NVIDIA 驱动{' ' + driver if driver else ''} 太旧" + (f"：最高支持 CUDA {cuda}" if cuda else ""),
     )
     asked = Words(f", and the build wants CUDA {wants}" if wants else "", f"，而构建需要 CUDA {wants}" if wants else "")
+    if seen["compatible"]:
+        own = Words(
+            f"{own.en} for this image: it falls back on forward-compatibility libraries (error 804), which this card does not support",
+            f"{own.zh}，与该镜像不符：它改用 forward compatibility 库（错误 804），而这张卡不支持",
+        )
     fixes = [
         Fix(
             Words("update the driver of the host (not of the container)", "更新宿主机（而非容器）的驱动"),
@@ -210,7 +217,7 @@ def _old_driver(case: Case, hit: Hit) -> Found | None:
             else None,
         )
     )
-    return _found(
+    return found_broken(
         case,
         Words(f"{own.en}{asked.en}.", f"{own.zh}{asked.zh}。"),
         seen,
@@ -224,10 +231,10 @@ def _mismatch(case: Case, hit: Hit) -> Found | None:
     seen = case.log.first(MISMATCH)
     if seen is None:
         return None
-    return _found(
+    return found_broken(
         case,
         Words(
-            "The loaded kernel module and the user libraries of the NVIDIA driver have different versions: the driver was updated and the machine not restarted.",
+            "The loaded kernel module and the user libraries of the NVIDIA driver have different versions: the driver was updated and the machine not restarted (rebooted).",
             "已加载的内核模块与 NVIDIA 驱动用户库版本不同：驱动更新后没有重启。",
         ),
         seen,
@@ -244,132 +251,35 @@ def _mismatch(case: Case, hit: Hit) -> Found | None:
     )
 
 
-def _isolation(case: Case, hit: Hit) -> Found | None:
-    seen = case.log.first(CONTAINER) or case.log.first(NO_DRIVER)
-    pods = re.search(r"(?i)insufficient nvidia\.com/gpu", hit.line.text)
-    inside = case.context.get("host.in_container") is True or case.launch.command.startswith("docker")
-    if pods:
-        return _found(
-            case,
-            Words(
-                "No node has a free GPU for the pod: the scheduler reports insufficient nvidia.com/gpu, so the pod waits and the engine never starts.",
-                "没有节点有空闲 GPU 可供该 Pod 使用：调度器报告 nvidia.com/gpu 不足，Pod 一直等待，引擎从未启动。",
-            ),
-            hit,
-            [
-                Fix(
-                    Words(
-                        "see how many GPUs the nodes have and which pods hold them; free one or ask for fewer",
-                        "查看各节点的 GPU 数量及占用的 Pod；释放一个或减少申请",
-                    ),
-                    "kubectl describe nodes | grep -A8 'Allocated resources'",
-                ),
-                Fix(
-                    Words(
-                        "a node without the device plugin offers none: check it",
-                        "没有设备插件的节点不提供 GPU：检查插件",
-                    ),
-                    "kubectl get pods -A | grep nvidia-device-plugin",
-                ),
-            ],
-            STATED,
-        )
-    probe = next(
-        (index for index, text in enumerate(case.context.items("host.probes")) if _BLIND.search(str(text))), None
-    )
-    shown = seen is not None and (case.log.sees(CONTAINER) or inside)
-    if not shown and probe is None and not (inside and case.context.get("host.gpus") == []):
-        return None
-    toolkit = case.log.sees(CONTAINER)
-    gave = "--gpus" in case.launch.command or "nvidia" in case.launch.command
-    why = Words(
-        "The container runtime cannot pass the GPU on: the NVIDIA container toolkit is missing or not set up on the host."
-        if toolkit
-        else "The process runs in a container that was given no GPU: neither the driver library nor a device is visible inside it.",
-        "容器运行时无法传递 GPU：宿主机缺少或未配置 NVIDIA 容器工具包。"
-        if toolkit
-        else "进程运行在没有分配 GPU 的容器中：容器内看不到驱动库和设备。",
-    )
-    fixes = []
-    if not gave or not toolkit:
-        fixes.append(
-            Fix(
-                Words("start the container with the GPUs (docker: --gpus all)", "启动容器时传入 GPU（docker：--gpus all）"),
-                _with_gpus(case.launch.command),
-            )
-        )
-    fixes.insert(
-        0 if toolkit else 1,
-        Fix(
-            Words(
-                "install and set up the NVIDIA container toolkit on the host", "在宿主机上安装并配置 NVIDIA 容器工具包"
-            ),
-            "sudo apt-get install -y nvidia-container-toolkit && sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker",
-        ),
-    )
-    path = (
-        f"host.probes.{probe}"
-        if probe is not None
-        else "host.in_container"
-        if case.context.has("host.in_container")
-        else ""
-    )
-    return _found(case, why, seen or hit, fixes, 0.92, path)
-
-
-def _with_gpus(command: str) -> str:
-    """The command as given, with the GPUs; without one the option alone."""
-    if "docker run" in command:
-        return command.replace("docker run", "docker run --gpus all", 1)
-    if "compose" in command:
-        return "deploy: {resources: {reservations: {devices: [{driver: nvidia, count: all, capabilities: [gpu]}]}}}"
-    return "--gpus all"
-
-
-def _no_driver(case: Case, hit: Hit) -> Found | None:
-    seen = case.log.first(NO_DRIVER)
+def _fabric(case: Case, hit: Hit) -> Found | None:
+    seen = case.log.first(FABRIC)
     if seen is None:
         return None
-    return _found(
+    return found_broken(
         case,
         Words(
-            "The process finds no NVIDIA driver: none is installed or loaded on this machine, or its library is not visible where the process runs (a container without --gpus).",
-            "进程找不到 NVIDIA 驱动：本机没有安装或加载驱动，或进程运行处看不到驱动库（容器没有 --gpus）。",
+            "The GPUs of this NVSwitch machine are not initialised (error 802): the fabric manager does not run, or its version is not the driver's.",
+            "这台 NVSwitch 机器的 GPU 尚未初始化（错误 802）：fabric manager 没有运行，或其版本与驱动不一致。",
         ),
         seen,
         [
-            Fix(Words("in a container: pass the GPUs", "若在容器中：传入 GPU"), _with_gpus(case.launch.command)),
             Fix(
-                Words(
-                    "on the host: see whether the driver answers, else install and load it",
-                    "在宿主机上：检查驱动是否响应，否则安装并加载",
-                ),
-                "nvidia-smi || sudo modprobe nvidia",
-            ),
-            Fix(Words("without a GPU: use the CPU build on purpose", "没有 GPU 时：明确使用 CPU 构建")),
+                Words("start the fabric manager on the host", "在宿主机上启动 fabric manager"),
+                "sudo systemctl enable --now nvidia-fabricmanager && systemctl status nvidia-fabricmanager --no-pager",
+            )
         ],
-        0.9,
+        0.92,
     )
 
 
-def _found(case: Case, why: Words, hit: Hit, fixes: list[Fix], confidence: float, path: str = "") -> Found:
-    evidence = quoted(hit) + ([case.context.quote(path, case.context.text(path) or "(empty)")] if path else [])
-    return Found(
-        cause=why, evidence=evidence, fixes=fixes, verify=_CHECK, confidence=confidence, explains=("L10", "L4")
-    )
-
-
-_CHECK: Final = Words(
-    '`python -c "import torch; print(torch.cuda.is_available(), torch.cuda.device_count())"` prints True and the number of cards',
-    '`python -c "import torch; print(torch.cuda.is_available(), torch.cuda.device_count())"` 输出 True 和显卡数量',
-)
 _LINKS: Final[tuple[Callable[[Case, Hit], Found | None], ...]] = (
     _variable,
     _torch_build,
     _mismatch,
+    _fabric,
     _old_driver,
-    _isolation,
-    _no_driver,
+    not_let_in,
+    no_driver,
 )
 
 RULES: Final = (
@@ -391,6 +301,6 @@ RULES: Final = (
         remedy=Words("the link that is broken, no other; or the CPU on purpose", "只修复断开的环节；或明确使用 CPU"),
         check=Words("`torch.cuda.is_available()`", "`torch.cuda.is_available()`"),
         judge=no_usable_gpu,
-        sees=PLACES,
+        sees=(*PLACES, KUBELET),
     ),
 )

@@ -32,6 +32,7 @@ _HIGHEST: Final = 0.95
 _GUESSED_PEAK: Final = 1.0
 _ONE_SEQUENCE: Final = 0.5
 _FOREIGN_GIB: Final = 1.0
+_SHOWN: Final = 0.005  # smaller terms of a sum would read as 0.00
 _OWN_CONTEXT: Final = 0.5
 _NOT_SMALL: Final = 0.85  # a share from here on was not set too low
 _LARGE: Final = 0.7  # weights above this part of the device are the large term, whatever the share
@@ -68,8 +69,12 @@ class Room:
         if self.weights is not None:
             parts.append(f"- {self.weights:.2f} weights")
             zh.append(f"- 权重 {self.weights:.2f}")
-        parts.append(f"- {self.peak:.2f} activations and others" if self.peak is not None else f"- about {_GUESSED_PEAK:g} activations")
-        zh.append(f"- 激活及其他 {self.peak:.2f}" if self.peak is not None else f"- 激活约 {_GUESSED_PEAK:g}")
+        if self.peak is None:
+            parts.append(f"- about {_GUESSED_PEAK:g} activations")
+            zh.append(f"- 激活约 {_GUESSED_PEAK:g}")
+        elif self.peak >= _SHOWN:
+            parts.append(f"- {self.peak:.2f} activations and others")
+            zh.append(f"- 激活及其他 {self.peak:.2f}")
         if self.foreign >= _FOREIGN_GIB:
             parts.append(f"- {self.foreign:.2f} of other processes")
             zh.append(f"- 其他进程 {self.foreign:.2f}")
@@ -113,7 +118,7 @@ def room_of(case: Case) -> Room | None:
     if (beside := case.log.last(BESIDE_TORCH)) is not None and foreign < _FOREIGN_GIB:
         foreign = max(0.0, gib(beside["size"]) - _OWN_CONTEXT)
     if peak is None and total is not None and weights is not None and available is not None:
-        peak = max(0.0, share * total - weights - available)
+        peak = max(0.0, share * total - weights - available - (foreign if foreign >= _FOREIGN_GIB else 0.0))
     sequence = kv_gib(case, case.launch.number("max_model_len") or 4096) or _ONE_SEQUENCE
     least = None
     if weights is not None and total is not None:
@@ -155,6 +160,13 @@ def no_room(case: Case) -> Found | None:
             Fix(Words("make the step, and with it the activation peak, smaller", "减小单步 token 数，从而降低激活峰值"), flag(case, "step", smaller))
         ]
         fixes.append(Fix(Words("and fewer sequences at once", "并减少同时处理的序列数"), flag(case, "sequences", 64)))
+    elif room.weights is None:
+        cause = Words(
+            f"No KV block fits into {room.share:g} of the device. What used it up is not in this log: weights, the activations of a step, or another process."
+            " Raising the share, as the message says, helps only if the weights are small.",
+            f"设备的 {room.share:g} 中放不下任何 KV 块。日志没有说明被什么用掉：权重、单步激活，还是其他进程。报错建议的调高份额只在权重很小时才有用。",
+        )
+        fixes = _unknown_weights(case)
     else:
         tight = room.least is not None and room.share < room.least <= _HIGHEST
         more = f"a share of {room.least:g} would only just leave room for one sequence" if tight else "a share near 1 would not help"
@@ -163,7 +175,7 @@ def no_room(case: Case) -> Found | None:
             f"No KV block fits: {terms.en}. The weights are the large term, so {more}, and a smaller share makes it worse.",
             f"放不下任何 KV 块：{terms.zh}。占大头的是权重，因此{more_zh}，调低份额只会更糟。",
         )
-        fixes = lighter_weights(case, room.weights or 0.0, room.total) if room.weights else _unknown_weights(case)
+        fixes = lighter_weights(case, room.weights, room.total)
     return Found(
         cause=cause,
         evidence=room.quotes(case),
@@ -172,12 +184,19 @@ def no_room(case: Case) -> Found | None:
             "start again: `Available KV cache memory` is positive and larger than one sequence" + f" (about {room.sequence:.2f} GiB)",
             f"重新启动：`Available KV cache memory` 为正且大于一个序列（约 {room.sequence:.2f} GiB）",
         ),
-        confidence=STATED,
+        confidence=STATED if room.weights is not None else 0.8,
     )
 
 
 def _unknown_weights(case: Case) -> list[Fix]:
     return [
+        Fix(
+            Words(
+                "see who holds the device first; stop what is not needed",
+                "先看谁占用了设备，结束不需要的进程",
+            ),
+            "nvidia-smi --query-compute-apps=pid,name,used_memory --format=csv",
+        ),
         Fix(Words("take 4-bit or 8-bit weights of this model", "改用该模型的 4 位或 8 位权重")),
         Fix(Words("split the model over two cards", "用两张卡切分模型"), flag(case, "split", 2)),
         Fix(

@@ -40,7 +40,7 @@ def context_far_above_need(case: Case) -> Found | None:
             return None
         confidence = 0.9
         seen = f"; {counted} needed at most {need} tokens"
-        seen_zh = f"；实测最多需要 {need} 个 token"
+        seen_zh = f"；{counted} 个请求实测最多需要 {need} 个 token"
     else:
         limit = max(BLOCK, 32768 if length > 32768 else length)
         confidence = 0.4 if chosen else 0.75 if waiting > 0 else 0.6

@@ -124,7 +124,7 @@ def draft_model(case: Case) -> Found | None:
     name, quote = _draft(case)
     if not name or (missing := _missing(case)) is None:
         return None
-    draft = case.context.number("model.draft_weights_gib") or Model(name, {}, (), None, case.model.dtype).gib()
+    draft = case.context.number("model.draft_weights_gib") or _draft_as_loaded(case) or Model(name, {}, (), None, case.model.dtype).gib()
     total, weights = (case.memory.total.value if case.memory.total else None), _target_gib(case)
     if total is not None and weights is not None and weights + 1 > total:
         return None  # the target alone does not fit
@@ -155,6 +155,12 @@ def draft_model(case: Case) -> Found | None:
         confidence=0.85 if case.log.sees(DRAFT) else 0.75,
         explains=_CONSEQUENCES,
     )
+
+
+def _draft_as_loaded(case: Case) -> float | None:
+    """A second line of the same process is the draft's."""
+    hits = case.log.hits(WEIGHTS)
+    return gib(hits[1]["size"].replace("GB", "GiB")) if len(hits) == 2 and hits[0].line.process == hits[1].line.process else None
 
 
 def _target_gib(case: Case) -> float | None:

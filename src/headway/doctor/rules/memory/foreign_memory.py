@@ -14,7 +14,7 @@ from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.memory.blame import blame, foreign_processes
 from headway.doctor.rules.memory.cache_room import room_of
 from headway.doctor.rules.memory.flag_names import flag
-from headway.doctor.rules.memory.sizes import round_down, round_up, size_text, utilization, weights_gib
+from headway.doctor.rules.memory.sizes import asked_text, round_down, round_up, size_text, utilization, weights_gib
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
@@ -22,6 +22,10 @@ FREE_ON_CARD: Final = sight(
     "on startup is less than desired GPU memory",
     pattern=r"Free memory on device(?: (?:\w+:)?(?P<device>\d+))? \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup is less than desired GPU memory utilization"
     r" \((?P<share>[\d.]+), (?P<wanted>[\d.]+) GiB\)",
+)
+WHILE_PROFILING: Final = sight(
+    "Error in memory profiling",
+    pattern=r"Error in memory profiling\. ?Initial free memory (?P<before>[\d.]+)(?P<unit> GiB)?,? current free memory (?P<after>[\d.]+)",
 )
 FREE_IN_RAM: Final = sight(
     "on startup is less than desired CPU memory",
@@ -62,7 +66,7 @@ def taken_of(case: Case) -> Taken | None:
         names = {pid: name for pid, name, _ in listed}
         holders = tuple((pid, names.get(pid, ""), size) for pid, size in foreign_processes(case, oom)) or listed
         foreign = sum(size for _, _, size in holders) or oom.foreign_gib
-        wanted = f"{oom.asked * 1024:.0f} MiB" if oom.asked is not None and oom.asked < 1 else f"{oom.asked or 0:.2f} GiB"
+        wanted = asked_text(oom.asked or 0.0)
         return Taken(oom.gpu, oom.total, oom.free, foreign, wanted, holders, (oom.hit.quote(), *_named(case, oom), *quotes))
     room = room_of(case)
     if room is not None and room.fault == "foreign":
@@ -75,9 +79,9 @@ def somebody_else(case: Case) -> Found | None:
     """total - free is what others hold; a share that fits beside them is (free - 0.5) / total."""
     taken = taken_of(case)
     if taken is None:
-        return None
+        return changed_while_measured(case)
     who = ", ".join(f"process {pid}{f' ({name})' if name else ''} with {size:.2f} GiB" for pid, name, size in taken.holders)
-    who_zh = "、".join(f"进程 {pid}{f'（{name}）' if name else ''} {size:.2f} GiB" for pid, name, size in taken.holders)
+    who_zh = "、".join(f"进程 {pid}{f'（{name}）' if name else ''}占 {size:.2f} GiB" for pid, name, size in taken.holders)
     age, age_zh = _age(case, taken)
     free = (
         f"; {size_text(taken.free)} of {taken.total:.2f} GiB are free, {taken.wanted} were wanted"
@@ -100,6 +104,37 @@ def somebody_else(case: Case) -> Found | None:
             + (f"{utilization(case) * taken.total:.2f} GiB" if taken.total else "启动所需"),
         ),
         confidence=STATED if taken.holders or case.log.sees(FREE_ON_CARD) else 0.85,
+    )
+
+
+def changed_while_measured(case: Case) -> Found | None:
+    """More is free after the profile run than before it: somebody else gave memory back meanwhile, so nothing was measured."""
+    hit = case.log.first(WHILE_PROFILING)
+    if hit is None:
+        return None
+    scale = 1.0 if hit["unit"] else 2.0**-30
+    before, after = hit.number("before") * scale, hit.number("after") * scale
+    return Found(
+        cause=Words(
+            f"While the engine measured its own memory, free memory rose from {before:.2f} to {after:.2f} GiB: another process on the same device gave back {after - before:.2f} GiB, so the measurement is void. The model is not too large.",
+            f"引擎测量自身显存时，空闲显存从 {before:.2f} 增加到 {after:.2f} GiB：同卡的其他进程释放了 {after - before:.2f} GiB，测量因此作废。并不是模型太大。",
+        ),
+        evidence=[hit.quote()],
+        fixes=[
+            Fix(
+                Words(
+                    "wait until the other process has ended (or stop it), then start again; start engines on one card one after the other",
+                    "等其他进程完全退出（或结束它）后再启动；同一张卡上的引擎要逐个启动",
+                ),
+                "nvidia-smi --query-compute-apps=pid,name,used_memory --format=csv",
+            ),
+            Fix(Words("or give this engine a GPU of its own", "或让该引擎独占一张 GPU")),
+        ],
+        verify=Words(
+            "`nvidia-smi --query-gpu=memory.free --format=csv` twice, 10 s apart: the same value; then the start passes",
+            "间隔 10 秒运行两次 `nvidia-smi --query-gpu=memory.free --format=csv`：数值不变；随后启动通过",
+        ),
+        confidence=STATED,
     )
 
 
@@ -252,7 +287,7 @@ RULES: Final = (
         ),
         check=Words("`nvidia-smi`: free memory at least share x total", "`nvidia-smi`：空闲显存不少于份额 x 总量"),
         judge=somebody_else,
-        sees=(FREE_ON_CARD,),
+        sees=(WHILE_PROFILING, FREE_ON_CARD,),
         explains=("O1",),
     ),
     Rule(

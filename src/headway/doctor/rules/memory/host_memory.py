@@ -10,6 +10,7 @@ from typing import Final, Literal
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
+from headway.doctor.facts.memory import gib
 from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.memory.sizes import all_ranks, whole_weights_gib
 from headway.doctor.rules.rule import Rule
@@ -34,7 +35,8 @@ LIMIT: Final = sight(
     "memory:",
     "limit ",
     "Memory limit",
-    pattern=r"^\s*memory:\s+(?P<count>\d+(?:\.\d+)?)(?P<unit>[KMGT]i?)?\s*$|memory: usage (?P<usage>\d+)kB, limit (?P<kb>\d+)kB",
+    '"Memory": ',
+    pattern=r"\"Memory\": (?P<inspected>\d{6,})|^\s*memory:\s+(?P<count>\d+(?:\.\d+)?)(?P<unit>[KMGT]i?)?\s*$|memory: usage (?P<usage>\d+)kB, limit (?P<kb>\d+)kB",
 )
 RESIDENT: Final = sight("anon-rss", pattern=r"Killed process (?P<pid>\d+) \((?P<name>[^)]*)\).*?anon-rss:(?P<kb>\d+)kB")
 BOUND: Final = sight("CONSTRAINT_MEMORY_POLICY", "CONSTRAINT_CPUSET")
@@ -49,8 +51,10 @@ STOPPED: Final = sight(
     "Received sigquit from a child",
     pattern=r"SIGTERM|signal 15\b|Shutting down|Stopping container|Gracefully stopping|docker stop|Received sigquit from a child",
 )
+FILE_SIZE: Final = sight("file size   =", "model size       =", pattern=r"(?:file|model) size +=? +(?P<size>[\d.]+ [KMGT]i?B)")
+NODE: Final = sight("where the task was running was", pattern=r"task was running was (?P<used>[\d.]+)GB ?/ ?(?P<all>[\d.]+)GB")  # Ray
 SHARDS: Final = sight("checkpoint shards:", pattern=r"checkpoint shards: +(?P<percent>\d+)%")
-SIGHTS: Final = (STATED_KILL, SIGKILL, REFUSED, LIMIT, RESIDENT, BOUND, PROBE, STOPPED, SHARDS)
+SIGHTS: Final = (STATED_KILL, SIGKILL, REFUSED, LIMIT, RESIDENT, BOUND, PROBE, STOPPED, SHARDS, FILE_SIZE, NODE)
 
 _UNITS: Final = {
     "Ki": 2**-20,
@@ -111,6 +115,8 @@ def killed_for_memory(case: Case) -> Found | None:
         return None
     limit, whose, quotes = _limit(case)
     weights = case.model.stored.value if case.model.stored else whole_weights_gib(case)
+    if (file := case.log.last(FILE_SIZE)) is not None:
+        weights = gib(file["size"])
     ranks, extra, extra_words = all_ranks(case.launch), *_extra(case)
     needed = None if weights is None else weights * _SLACK + extra + _PROGRAM_GIB
     by_copies = needed is not None and limit is not None and needed <= limit and weights is not None and ranks > 1
@@ -149,8 +155,10 @@ def _limit(case: Case) -> tuple[float | None, str, list[Quote]]:
     """The smaller of what the container and the host allow, whose it is, and where it stands."""
     if (given := case.context.number("host.cgroup.memory_max_gib")) is not None:
         return given, "container", [case.context.quote("host.cgroup.memory_max_gib", f"memory_max_gib: {given:g}")]
+    if (node := case.log.first(NODE)) is not None:
+        return node.number("all"), "host", [node.quote()]
     for hit in case.log.hits(LIMIT):
-        size = hit.number("kb") / 2**20 if hit["kb"] else hit.number("count") * _UNITS.get(hit["unit"], 1.0)
+        size = hit.number("inspected") / 2**30 if hit["inspected"] else hit.number("kb") / 2**20 if hit["kb"] else hit.number("count") * _UNITS.get(hit["unit"], 1.0)
         if size >= 0.05:
             return size, "container", [hit.quote()]
     if (ram := case.context.number("host.ram_gib")) is not None:
@@ -265,6 +273,8 @@ def _remedies(case: Case, needed: float | None, limit: float | None, ranks: int,
 
 def _way(case: Case) -> Way:
     text = f"{case.launch.command} {' '.join(hit.line.text for hit in case.log.hits(STATED_KILL, SIGKILL)[:8])}"
+    if '"OOMKilled":' in text:
+        return "docker"  # docker inspect
     if "OOMKilled" in text or "Exit Code" in text or "kubectl" in text or case.context.has("env.KUBERNETES_SERVICE_HOST"):
         return "kubernetes"
     limited = case.context.has("host.cgroup.memory_max_gib") or case.context.get("host.in_container") is True or case.log.sees(LIMIT)

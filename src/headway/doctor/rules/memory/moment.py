@@ -29,8 +29,11 @@ _PLACES: Final[dict[Moment, Sight]] = {
     "loading": sight("in create_weights", "in load_model", "in load_weights", "in initialize_model", "in process_weights_after_loading"),
     "serving": sight("in execute_model", "in step_fn", "in forward_batch_generation"),
 }
-SIGHTS: Final = (LOADING, CAPTURE, CAPTURED, READY, SAMPLER, *_PLACES.values())
+PROMPT_SCORED: Final = sight("prompt_logprobs=", '"prompt_logprobs"', "echo=True", pattern=r"prompt_logprobs[\"']?[=:] ?\d|echo=True")
+PROMPT_LENGTH: Final = sight("prompt_token_ids: ", pattern=r"prompt_token_ids: (?P<tokens>\d+) tokens")
+SIGHTS: Final = (LOADING, PROMPT_SCORED, PROMPT_LENGTH, CAPTURE, CAPTURED, READY, SAMPLER, *_PLACES.values())
 _TRACEBACK_LINES: Final = 90
+_SAME_MOMENT: Final = 20
 
 
 def moment_of(case: Case, oom: OutOfMemory) -> Moment:
@@ -41,7 +44,7 @@ def moment_of(case: Case, oom: OutOfMemory) -> Moment:
     if "sampler" in places or any(0 <= hit.line.number - oom.hit.line.number <= _TRACEBACK_LINES for hit in case.log.hits(SAMPLER)):
         return "sampler"
     if _last(case, oom, READY) > _last(case, oom, LOADING):
-        return "serving"
+        return "logprobs" if _is_a_scored_prompt(case, oom) else "serving"
     if "capture" in places or (oom.pools or 0) > 0 or _last(case, oom, CAPTURE) > _last(case, oom, CAPTURED, LOADING):
         return "capture"
     for name in ("cache", "profiling", "loading"):
@@ -53,6 +56,16 @@ def moment_of(case: Case, oom: OutOfMemory) -> Moment:
     if weights:
         return "cache" if _last(case, oom, KV_AVAILABLE, own=True) else "profiling"
     return "serving" if "serving" in places else "unknown"
+
+
+def _is_a_scored_prompt(case: Case, oom: OutOfMemory) -> bool:
+    """A request for log-probabilities came right before, and what was asked for is its tokens x vocabulary x 4 bytes."""
+    near = [line for line in (_last(case, oom, PROMPT_SCORED), _last(case, oom, PROMPT_LENGTH)) if 0 < oom.hit.line.number - line <= _SAME_MOMENT]
+    vocabulary = case.model.config.get("vocab_size")
+    if len(near) < 2 or oom.asked is None or not isinstance(vocabulary, int):
+        return False
+    tokens = next(hit.number("tokens") for hit in reversed(case.log.hits(PROMPT_LENGTH)) if hit.line.number < oom.hit.line.number)
+    return 0.8 <= oom.asked / (tokens * vocabulary * 4 / 2**30 or 1.0) <= 1.25
 
 
 def _above(hit: Hit, message: Hit) -> bool:

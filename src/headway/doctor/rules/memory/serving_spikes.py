@@ -9,12 +9,11 @@ from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.memory.blame import blame
 from headway.doctor.rules.memory.flag_names import flag
-from headway.doctor.rules.memory.sizes import round_down, utilization
+from headway.doctor.rules.memory.moment import PROMPT_LENGTH, PROMPT_SCORED
+from headway.doctor.rules.memory.sizes import asked_text, round_down, utilization
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-ASKED_FOR: Final = sight("prompt_logprobs=", '"prompt_logprobs"', "echo=True", pattern=r"prompt_logprobs[\"']?[=:] ?\d|echo=True")
-PROMPT: Final = sight("prompt_token_ids: ", pattern=r"prompt_token_ids: (?P<tokens>\d+) tokens")
 IMAGES: Final = sight(
     "mm_processor_kwargs", "limit_mm_per_prompt", "image_url", "pixel_values", "encoder cache", "in embed_multimodal", "visual.blocks"
 )
@@ -27,8 +26,8 @@ def prompt_log_probabilities(case: Case) -> Found | None:
         return None
     oom = failure.oom
     vocabulary = case.model.config.get("vocab_size")
-    request = next((hit for hit in reversed(case.log.hits(ASKED_FOR)) if hit.line.number < oom.hit.line.number), None)
-    prompt = next((hit for hit in reversed(case.log.hits(PROMPT)) if hit.line.number < oom.hit.line.number), None)
+    request = next((hit for hit in reversed(case.log.hits(PROMPT_SCORED)) if hit.line.number < oom.hit.line.number), None)
+    prompt = next((hit for hit in reversed(case.log.hits(PROMPT_LENGTH)) if hit.line.number < oom.hit.line.number), None)
     tokens = int(prompt.number("tokens")) if prompt else None
     if tokens is None and oom.asked and isinstance(vocabulary, int):
         tokens = int(oom.asked * 2**30 / 4 / vocabulary)
@@ -102,9 +101,9 @@ def fragmentation_or_spike(case: Case) -> Found | None:
     )
     if (oom.unallocated or 0) >= max(asked, 1.0):
         cause = Words(
-            f"{asked * 1024:.0f} MiB were refused although {oom.unallocated:.2f} GiB are reserved by PyTorch and in no tensor: the memory is fragmented after a while of service"
+            f"{asked_text(asked)} were refused although {oom.unallocated:.2f} GiB are reserved by PyTorch and in no tensor: the memory is fragmented after a while of service"
             f"{f' ({oom.allocated:.2f} GiB are really in use)' if oom.allocated else ''}. The model fits; more hardware is not the point.",
-            f"申请 {asked * 1024:.0f} MiB 被拒，而 PyTorch 保留着 {oom.unallocated:.2f} GiB 未使用的显存：运行一段时间后出现碎片{f'（实际在用 {oom.allocated:.2f} GiB）' if oom.allocated else ''}。模型放得下，不必加硬件。",
+            f"申请 {asked_text(asked)} 被拒，而 PyTorch 保留着 {oom.unallocated:.2f} GiB 未使用的显存：运行一段时间后出现碎片{f'（实际在用 {oom.allocated:.2f} GiB）' if oom.allocated else ''}。模型放得下，不必加硬件。",
         )
         fixes = [
             Fix(
@@ -160,7 +159,7 @@ RULES: Final = (
         remedy=Words("refuse or limit such requests, smaller steps, headroom", "拒绝或限制这类请求、减小单步、留余量"),
         check=Words("replay that request alone", "单独重放该请求"),
         judge=prompt_log_probabilities,
-        sees=(ASKED_FOR, PROMPT),
+        sees=(PROMPT_SCORED, PROMPT_LENGTH),
     ),
     Rule(
         id="O9",

@@ -90,6 +90,11 @@ def size_text(size: float) -> str:
     return f"{size:.2f} GiB" if abs(size) >= 0.1 or size == 0 else f"{size * 1024:.2f} MiB"
 
 
+def asked_text(size: float) -> str:
+    """GiB in the unit that an allocator prints: whole MiB below one GiB."""
+    return f"{size * 1024:.0f} MiB" if size < 1 else f"{size:.2f} GiB"
+
+
 def round_up(value: float, digits: int = 2) -> float:
     return float(math.ceil(value * 10**digits - 1e-9)) / 10.0**digits
 

@@ -19,6 +19,7 @@ from headway.doctor.words import Words
 
 UNBALANCED: Final = sight("memory capacity is unbalanced")  # SGLang
 _RATIO: Final = 1.2  # equal cards of equal ranks differ by less
+_NO_LAYERS_DIFFER_SO: Final = 6.0
 _STAGES_RATIO: Final = 2.0  # stages hold unequal layers, the last one the head
 _GIB: Final = 1.0
 
@@ -44,7 +45,7 @@ def smallest_rank_rules(case: Case) -> Found | None:
     if not holders and failure is not None:
         holders = tuple((pid, "", size) for pid, size in foreign_processes(case, failure.oom))
     who = ", ".join(f"process {pid}{f' ({name})' if name else ''} with {size:.2f} GiB" for pid, name, size in holders)
-    who_zh = "、".join(f"进程 {pid}{f'（{name}）' if name else ''} {size:.2f} GiB" for pid, name, size in holders)
+    who_zh = "、".join(f"进程 {pid}{f'（{name}）' if name else ''}占 {size:.2f} GiB" for pid, name, size in holders)
     used, used_zh = _used(case, gpu)
     compared = (
         f"{sick.least:.2f} GiB for its cache where another has {sick.most:.2f}"
@@ -119,9 +120,8 @@ def _by_cache(case: Case) -> Sick | None:
     (name, least), (_, most) = ordered[0], ordered[-1]
     ratio = _RATIO
     if all_ranks(case.launch) > tensor_ranks(case.launch) or any("PP" in worker for worker in last):
-        if not _occupied(case):
-            return None  # stages hold unequal layers; the smallest decides, and nobody is to blame
-        ratio = _STAGES_RATIO
+        # Stages hold unequal layers, and the smallest decides; only what layers do not explain has somebody to blame.
+        ratio = _STAGES_RATIO if _occupied(case) else _NO_LAYERS_DIFFER_SO
     if most.value - least.value < _GIB or most.value < ratio * max(least.value, 0.01):
         return None
     return Sick(rank_of(name, list(last)), name, least.value, most.value, (least.quote, most.quote))

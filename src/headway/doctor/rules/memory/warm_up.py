@@ -9,7 +9,7 @@ from headway.doctor.finding import STATED, Fix, Found
 from headway.doctor.rules.memory.blame import RIM, blame
 from headway.doctor.rules.memory.flag_names import flag
 from headway.doctor.rules.memory.moment import CAPTURE, SAMPLER
-from headway.doctor.rules.memory.sizes import utilization
+from headway.doctor.rules.memory.sizes import asked_text, utilization
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
@@ -72,8 +72,8 @@ def _beside_the_cap(case: Case) -> Found | None:
         "capture": ("while CUDA graphs were captured", "在捕获 CUDA graph 时"),
         "cache": ("while the cache was set up", "在建立缓存时"),
     }.get(failure.moment, ("at the first load", "在首批请求时"))
-    pools = f"; {oom.pools * 1024:.0f} MiB sit in graph pools" if oom.pools else ""
-    pools_zh = f"；graph 池占 {oom.pools * 1024:.0f} MiB" if oom.pools else ""
+    pools = f"; {asked_text(oom.pools)} sit in graph pools" if oom.pools else ""
+    pools_zh = f"；graph 池占 {asked_text(oom.pools)}" if oom.pools else ""
     left = f": {share:g} x {oom.total:.2f} GiB leaves {beside:.2f} GiB" if oom.total and beside is not None else f" at a share of {share:g}"
     left_zh = f"：{share:g} x {oom.total:.2f} GiB 之外只剩 {beside:.2f} GiB" if oom.total and beside is not None else f"（份额 {share:g}）"
     capture = case.log.last(CAPTURE)

@@ -96,8 +96,8 @@ def _probe_kills(case: Case, first: Hit, last: Hit) -> Found | None:
 
 def _loading(case: Case, first: Hit, last: Hit) -> Found | None:
     """Refused before the server was ready. If it became ready and nothing was refused afterwards, it is over."""
-    if not case.startup.stage and case.launch.program == "":
-        return None
+    if not case.startup.stage and (case.launch.program == "" or list(case.log.sources) == ["probes"]):
+        return None  # without the server's own log nothing shows that it is loading; the doctor's probes quote process names only
     ready = ready_line(case)
     if ready is not None and ready.line.number < first.line.number:
         return None

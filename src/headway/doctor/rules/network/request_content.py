@@ -25,13 +25,14 @@ TOO_LONG: Final = sight(
     "longer than the model's context length",
     "exceeds the available context size",
     "context_length_exceeded",
+    "exceeds the maximum allowed length",
     "max_tokens must be at least 1, got -",
     pattern=rf"(?:maximum context length (?:is|of) (?P<a>{_N})|context length is only (?P<b>{_N})|maximum model length of (?P<c>{_N})|\(context length (?P<d>{_N})\)|exceeds limit of (?P<e>{_N})"
-    rf"|model's context length \((?P<f>{_N})|exceeds the available context size(?: \((?P<g>{_N}))?|must be at least 1, got -(?P<missing>{_N}))",
+    rf"|model's context length \((?P<f>{_N})|exceeds the available context size(?: \((?P<g>{_N}))?|maximum allowed length \((?P<h>{_N})|must be at least 1, got -(?P<missing>{_N}))",
 )
 _PROMPT: Final = re.compile(
     rf"(?:your (?:request|prompt) (?:has|contains) (?:at least )?(?P<a>{_N})(?: input)? tokens|\((?P<b>{_N}) in the (?:messages|prompt)|You passed (?P<c>{_N}) input tokens|(?P<d>{_N}) tokens from the input|total length (?P<e>{_N})|prompt \((?:length )?(?P<f>{_N})"
-    rf"|(?:input|request) \((?P<g>{_N}) tokens\)|resulted in (?P<h>{_N}) tokens)"
+    rf"|(?:[Ii]nput|request|[Ii]nput length) \((?P<g>{_N}) tokens\)|resulted in (?P<h>{_N}) tokens)"
 )
 _ANSWER: Final = re.compile(
     rf"(?:(?P<a>{_N}) in the completion|is too large: (?P<b>{_N})|requested (?P<c>{_N}) output tokens|(?P<d>{_N}) tokens for the completion|max_tokens[=: ]+(?P<e>{_N}))"
@@ -85,12 +86,12 @@ def context_exceeded(case: Case) -> Found | None:
     fixes.append(
         Fix(
             Words(
-                f"shorten the prompt from {prompt} to less than {limit} tokens, by at least {prompt - limit + 1} (drop old turns of the conversation, send fewer documents)"
+                f"shorten the prompt from {prompt} to less than {limit}, by at least {prompt - limit + 1} tokens (drop old turns of the conversation, send fewer documents)"
                 if over and prompt is not None
-                else "or shorten the prompt (drop old turns of the conversation)",
-                f"把提示从 {prompt} 个 token 缩短到 {limit} 以下，至少缩短 {prompt - limit + 1} 个（删除旧对话轮次、减少文档）"
+                else f"{'or ' if fixes else ''}shorten the prompt (drop old turns of the conversation)",
+                f"把提示从 {prompt} 个 token 缩短到 {limit} 以下，至少缩短 {prompt - limit + 1} 个 token（删除旧对话轮次、减少文档）"
                 if over and prompt is not None
-                else "或缩短提示（删除旧的对话轮次）",
+                else f"{'或' if fixes else ''}缩短提示（删除旧的对话轮次）",
             ),
             '"truncate_prompt_tokens": ' + str(limit - (answer if answer and answer < limit else 256))
             if over and flag == "--max-model-len"
@@ -106,6 +107,15 @@ def context_exceeded(case: Case) -> Found | None:
                     "若模型允许且 KV 缓存放得下，用更长的上下文启动服务器",
                 ),
                 f"{flag} {raised}",
+            )
+        )
+    elif raised is None:
+        fixes.append(
+            Fix(
+                Words(
+                    f"or start the server with a longer context ({flag} above {limit}), if the model allows it and the KV cache holds it",
+                    f"或在模型允许且 KV 缓存放得下时，用更长的上下文（{flag} 大于 {limit}）启动服务器",
+                )
             )
         )
     return Found(

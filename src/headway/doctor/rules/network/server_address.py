@@ -88,7 +88,9 @@ def port_of(case: Case) -> int:
 
 
 def served_at(case: Case) -> str:
-    """An address to call from the server's own machine."""
+    """An address to call from the server's own machine, or the one that was asked."""
+    if asked := case.context.text("endpoint.url"):
+        return asked
     here = bound(case)
     host = here[0] if here and here[0] not in ("0.0.0.0", "::", "") else "127.0.0.1"
     return f"http://{f'[{host}]' if ':' in host else host}:{port_of(case)}"

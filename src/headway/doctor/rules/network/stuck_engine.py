@@ -9,6 +9,7 @@ from typing import Final
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.load import LoadSample
+from headway.doctor.facts.own_probe import UNANSWERED
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.network.server_address import served_at
 from headway.doctor.rules.quoted import quoted
@@ -46,7 +47,7 @@ def engine_does_not_move(case: Case) -> Found | None:
     if still is None and not (
         dead is not None and case.log.last(HEALTHY, DEAD) not in (None, dead) and case.log.sees(HEALTHY)
     ):
-        return None
+        return _unanswered(case)
     answered = case.log.last(HEALTHY)
     at = still[0].quote.line if still and still[0].quote.line is not None else None
     earlier = [hit for hit in case.exceptions.first if at is None or hit.line.number < at]
@@ -95,13 +96,7 @@ def engine_does_not_move(case: Case) -> Found | None:
         ]
         if still is None
         else [
-            Fix(
-                Words(
-                    "take a stack dump of the engine process first, it shows where it stands",
-                    "先抓取引擎进程的调用栈，它显示卡在哪里",
-                ),
-                "for p in $(pgrep -f 'EngineCore|vllm serve|headway serve'); do py-spy dump --pid $p; done",
-            ),
+            _STACK,
             _restart(case),
             Fix(
                 Words(
@@ -122,6 +117,37 @@ def engine_does_not_move(case: Case) -> Found | None:
         at=at,
         explains=("N7", "N8", "N9", "T1", "T2"),
     )
+
+
+def _unanswered(case: Case) -> Found | None:
+    """A tiny request of our own got nothing, health answered, and no token was made meanwhile for anybody."""
+    probe, answered = case.log.first(UNANSWERED), case.log.last(HEALTHY)
+    if probe is None or answered is None or any((sample.generation_rate or 0) > 0 or (sample.prompt_rate or 0) > 0 for sample in case.load):
+        return None
+    last = case.load[-1] if case.load else None
+    busy = last is not None and (last.running or 0) > 0
+    shown = Words("", "") if last is None else Words(
+        f" Meanwhile {int(last.running or 0)} were running and {int(last.waiting or 0)} waiting, and no token was made.",
+        f"此间运行 {int(last.running or 0)}、等待 {int(last.waiting or 0)}，没有生成任何 token。",
+    )  # fmt: skip
+    return Found(
+        cause=Words(
+            f"/health answers, and a request for {probe['tokens']} tokens got no token within {probe['seconds']} s.{shown.en} The health check tests the HTTP thread only.",
+            f"/health 有应答，但一个只要 {probe['tokens']} 个 token 的请求在 {probe['seconds']} 秒内没有得到任何 token。{shown.zh}健康检查只检查 HTTP 线程。",
+        ),
+        evidence=[probe.quote(), answered.quote(), *([last.quote] if last is not None else [])],
+        fixes=[_STACK, _restart(case)],
+        verify=Words(f"`{_probe(case)}` exits with 0 within seconds", f"`{_probe(case)}` 在数秒内以 0 退出"),
+        confidence=0.85 if busy else 0.7,
+        title=Words("The engine is stuck or dead, health says 200", "引擎卡住或已死，健康检查却返回 200"),
+        explains=("N7", "N8", "N9", "T1", "T2"),
+    )
+
+
+_STACK: Final = Fix(
+    Words("take a stack dump of the engine process first, it shows where it stands", "先抓取引擎进程的调用栈，它显示卡在哪里"),
+    "for p in $(pgrep -f 'EngineCore|vllm serve|headway serve'); do py-spy dump --pid $p; done",
+)
 
 
 def _restart(case: Case) -> Fix:
@@ -148,7 +174,7 @@ def _standing(samples: Sequence[LoadSample]) -> list[LoadSample] | None:
 
 
 def _probe(case: Case) -> str:
-    model = case.launch.value("served_model_name").strip("[]'\"") or case.launch.model or "default"
+    model = case.launch.value("served_model_name").strip("[]'\"") or case.launch.model or case.context.text("endpoint.models.0") or "default"
     return f'curl -sf -m 30 {served_at(case)}/v1/completions -H \'Content-Type: application/json\' -d \'{{"model": "{model.split(chr(39))[0]}", "prompt": "1", "max_tokens": 1}}\''
 
 
@@ -168,6 +194,6 @@ RULES: Final = (
         remedy=Words("stack dump, restart, liveness by progress", "抓栈、重启、以进展判断存活"),
         check=Words("a 1-token completion", "单 token 补全"),
         judge=engine_does_not_move,
-        sees=(HEALTHY, DEAD, DEEPER, ASLEEP, AWAKE),
+        sees=(HEALTHY, DEAD, DEEPER, ASLEEP, AWAKE, UNANSWERED),
     ),
 )

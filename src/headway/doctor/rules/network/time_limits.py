@@ -106,7 +106,7 @@ def caller_gives_up(case: Case) -> Found | None:
         else "",
     )
     gone = Words(
-        f" The server saw {len(aborted)} aborted requests." if aborted else "",
+        f" The server saw {len(aborted)} aborted request{'s' if len(aborted) > 1 else ''}." if aborted else "",
         f"服务器记录了 {len(aborted)} 个被中止的请求。" if aborted else "",
     )
     wanted = _wanted_tokens(case)
@@ -224,8 +224,15 @@ PROXY: Final = sight(
     " sH-- ",
     pattern=r"-1 504 - |elb_status_code[\"=: ]+504|\b504 .*\bsH--|upstream timed out.*while reading|504 Gateway|\"(?: HTTP/[\d.]+\")? 5[02]4\b|upstream request timeout|[Ee]rror (?:code:? )?524|Error code: 504|cloudflare.*\b524\b|(?:upstream_)?response_timeout|Gateway Time-?out",
 )
-_TIME: Final = re.compile(
-    r"(?:idle|request|response) timeout (?:of )?(?P<idle>\d+) ?s\b|/(?P<ms>\d{4,7}) 504 |(?:request_time|upstream_response_time|rt|duration|urt|response_time)[=: \"]+(?P<s>\d+(?:\.\d+)?)(?P<unit>ms)?|timed out after (?P<after>\d+(?:\.\d+)?)|(?<![\d.])(?P<bare>\d{1,4}\.\d{3})(?![\d.])"
+# in this order: what a field says goes before a number that merely looks like seconds
+_TIMES: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?:request_time|upstream_response_time|rt|duration|urt|response_time)[=: \"]+(?P<s>\d+(?:\.\d+)?)(?P<unit>ms)?",
+        r"timed out after (?P<s>\d+(?:\.\d+)?)|(?:idle|request|response) timeout (?:of )?(?P<idle>\d+) ?s\b",
+        r"/(?P<thousandths>\d{4,7}) 504 |\b504 [A-Z,]+ [^\"]*\"[^\"]*\" \d+ \d+ (?P<envoy>\d{4,7}) ",
+        r"(?<![\d.:])(?P<s>\d{1,4}\.\d{3})(?![\d.])",
+    )
 )
 SETTING: Final = sight(
     "proxy_read_timeout",
@@ -307,13 +314,14 @@ def proxy_gives_up(case: Case) -> Found | None:
 
 
 def _duration(text: str) -> float | None:
-    found = _TIME.search(text)
-    if found is None:
-        return None
-    if found["ms"]:
-        return float(found["ms"]) / 1000
-    value = float(found["idle"] or found["s"] or found["after"] or found["bare"])
-    return value / 1000 if found["unit"] else value
+    for pattern in _TIMES:
+        if found := pattern.search(text):
+            groups = found.groupdict()
+            if thousandths := groups.get("thousandths") or groups.get("envoy"):
+                return float(thousandths) / 1000
+            value = float(groups.get("s") or groups.get("idle") or 0)
+            return value / 1000 if groups.get("unit") else value
+    return None
 
 
 def _kind(text: str) -> str:

@@ -11,6 +11,7 @@ from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.complaint import complains_of
 from headway.doctor.facts.fact import Fact
+from headway.doctor.facts.metrics import quote_metrics, scrapes_of
 from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
@@ -28,22 +29,26 @@ CAST: Final = sight(
     pattern=r"Casting torch\.(?P<from>bfloat16|float32) to torch\.float16",
 )
 _SIGNS: Final = re.compile(r"!{8,}|(?:<pad> ?){4,}|(?:<unk> ?){4,}|\[(\d+)(?:, ?\1){7,}")
+_CORRUPTED: Final = "corrupted_requests"
 _BF16_FROM: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """`numeric`: the log names NaN or inf. `token`: the one that repeats, "" when not seen."""
+    """`numeric`: the log names NaN or inf, or the engine counted them. `token`: the one that repeats, "" when not seen.
+    `corrupted`: requests with NaN in their logits, as counted by the engine."""
 
-    numeric: Hit | None
+    numeric: bool
     repeated: Hit | None
     token: str
     quotes: tuple[Quote, ...]
+    corrupted: int = 0
 
 
 def signs_of(case: Case) -> Signs | None:
     numeric, repeated = case.log.first(NOT_A_NUMBER), case.log.first(ONE_TOKEN, ONE_SIGN)
     quotes = [hit.quote() for hit in (numeric, repeated) if hit is not None]
+    corrupted = 0
     token = "0 (`!`)" if repeated is not None and "!!!" in repeated.line.text else ""
     for hit in case.log.hits(ONE_TOKEN):
         token = hit["token"]
@@ -54,7 +59,11 @@ def signs_of(case: Case) -> Signs | None:
         if found := _SIGNS.search(text):
             quotes.append(case.context.quote(f"requests.{index}", f"{found[0][:40]}"))
             token = token or (found[1] or "")
-    return Signs(numeric, repeated, token, tuple(quotes)) if quotes else None
+    for scrape in scrapes_of(case.context)[-1:]:
+        if counted := scrape.total(_CORRUPTED):
+            corrupted = int(counted)
+            quotes.insert(0 if numeric is None else 1, quote_metrics(case.context, scrape, _CORRUPTED))
+    return Signs(numeric is not None or corrupted > 0, repeated, token, tuple(quotes), corrupted) if quotes else None
 
 
 def one_token_only(case: Case) -> Found | None:
@@ -86,16 +95,18 @@ def one_token_only(case: Case) -> Found | None:
             "repeat the probe prompt: finite logits (no NaN or inf in the log), more than one distinct token in the answer",
             "重复测试提示：logits 有限（日志中没有 NaN 或 inf），回答包含不止一种 token",
         ),
-        confidence=STATED if signs.numeric is not None else 0.85 if overflow or complains_of(case.context, "answer quality") else 0.75,
-        weight="fatal" if signs.numeric is not None else "degraded",
+        confidence=STATED if signs.numeric else 0.85 if overflow or complains_of(case.context, "answer quality") else 0.75,
+        weight="fatal" if signs.numeric else "degraded",
     )
 
 
 def _what(signs: Signs) -> tuple[str, str]:
-    if signs.numeric is not None:
+    if signs.numeric:
+        counted = f" of {signs.corrupted} requests" if signs.corrupted else ""
+        counted_zh = f"{signs.corrupted} 个请求的 " if signs.corrupted else ""
         extra = f" and every answer is token {signs.token} again and again" if signs.token else ""
         extra_zh = f"，回答只有 token {signs.token} 不断重复" if signs.token else ""
-        return f"The logits hold NaN or inf{extra}.", f"logits 中出现 NaN 或 inf{extra_zh}。"
+        return f"The logits{counted} hold NaN or inf{extra}.", f"{counted_zh}logits 中出现 NaN 或 inf{extra_zh}。"
     name = f"token {signs.token}" if signs.token else "one token"
     return (
         f"The answers consist of {name} again and again, the mark of NaN or inf in the logits.",

@@ -13,8 +13,8 @@ from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
 TOO_OLD: Final = sight(
-    "not supported for the current GPU", "torch._scaled_mm is only supported on",
-    pattern=r"(?:quantization method (?P<method>[\w+-]+(?:\.\w[\w+-]*)*) is|[Qq]uantization scheme is) not supported for the current GPU\.?(?: *Min(?:imum)? capability: (?P<least>\d+)\.? *Current capability: (?P<now>\d+))?"
+    "not supported for the current GPU", "uantization scheme is not supported for", "torch._scaled_mm is only supported on",
+    pattern=r"(?:quantization method (?P<method>[\w+-]+(?:\.\w[\w+-]*)*) is|[Qq]uantization scheme is) not supported for [', ]*the current GPU\.?(?:[', ]*Min(?:imum)? capability: (?P<least>\d+)\.?[', ]*Current capability: (?P<now>\d+))?"
     r"|(?P<maths>torch\._scaled_mm is only supported on CUDA devices)",
 )  # fmt: skip
 CAPABILITIES: Final = sight("apability: ", pattern=r"Min(?:imum)? capability: (?P<least>\d+)|Current capability: (?P<now>\d+)")
@@ -201,13 +201,14 @@ def no_kernel_here(case: Case) -> Found | None:
     )
     what_zh = f"该构建没有算子 {op}" if op else f"没有内核能实现 {hit['layer']} 线性层" if hit["layer"] else f"{method} 没有内核"
     ours = bool(hit["ours"])
+    refused = hit["method"] or case.launch.value("quantization").replace("None", "") or case.model.claimed or method
     fixes = [
         Fix(
             Words("serve the unquantised safetensors of this model, or a GGUF file of it", "使用该模型未量化的 safetensors，或它的 GGUF 文件")
             if ours
             else Words(
-                f"take this model in another format that runs on {platform}: {_formats_on(platform)}",
-                f"换用能在 {platform} 上运行的其他格式：{_formats_on(platform)}",
+                f"take this model in another format that runs on {platform}: {_formats_on(platform, refused)}",
+                f"换用能在 {platform} 上运行的其他格式：{_formats_on(platform, refused)}",
             )
         )
     ]
@@ -239,11 +240,14 @@ def no_kernel_here(case: Case) -> Found | None:
     )
 
 
-def _formats_on(platform: str) -> str:
-    return {
-        "cpu": "int8 W8A8 or W4A16 of compressed-tensors, AWQ, GPTQ, or bfloat16",
-        "rocm": "FP8 (MI300 and newer), GPTQ, compressed-tensors, or bfloat16",
-    }.get(platform, "compressed-tensors W4A16, FP8, GPTQ, or bfloat16")
+def _formats_on(platform: str, refused: str) -> str:
+    """What vLLM runs there, without the format that was refused."""
+    formats = {
+        "cpu": ("int8 W8A8 or W4A16 of compressed-tensors", "AWQ", "GPTQ"),
+        "rocm": ("FP8 (MI300 and newer)", "GPTQ", "W4A16 of compressed-tensors"),
+    }.get(platform, ("W4A16 of compressed-tensors", "FP8", "GPTQ"))
+    others = [name for name in formats if not re.match(rf"{re.escape(refused.split('_')[0].split('-')[0])}\b", name, re.IGNORECASE)]
+    return ", ".join([*others, "or bfloat16"])
 
 
 RULES: Final = (

@@ -23,6 +23,7 @@ EVALUATION: Final = sight(
     pattern=r"(?i)(?:gsm8k|c?mmlu|humaneval|exact_match|strict-match|accuracy|perplexity|hellaswag|c-?eval|pass@1|\bppl\b|\bacc\b)\D.*\d",
 )  # fmt: skip
 _RESULT: Final = re.compile(r"(?<![\w.])(\d+\.\d+)(?!\.?\d|\w)\s?%?|(?<![\w.])(\d+)\s?%")
+_BENCHMARK: Final = re.compile(r"(?i)gsm8k|c?mmlu|humaneval|perplexity|hellaswag|c-?eval|pass@1|\bppl\b|exact_match|accuracy|\bacc\b")
 _DROP: Final = 0.02
 
 
@@ -55,13 +56,27 @@ def drop_of(case: Case) -> Drop | None:
         drop = Drop(hit, first, second, "perplexity" in words or "ppl" in words)
         if drop.is_one:
             return drop
+    return _over_two_lines(case)
+
+
+def _over_two_lines(case: Case) -> Drop | None:
+    """`mmlu 0.61 with fp8` and `mmlu 0.70 with auto`: one result a line, of the same benchmark."""
+    single = [(hit, float(found[0][1] or found[0][2])) for hit in case.log.hits(EVALUATION) if len(found := list(_RESULT.finditer(hit.line.text))) == 1]
+    for hit, now in single:
+        for other, before in single:
+            same = (one := _BENCHMARK.search(hit.line.text)) and (two := _BENCHMARK.search(other.line.text)) and one[0].lower() == two[0].lower()
+            if same and _names_reference(other.line.text) and not _names_reference(hit.line.text):
+                words = hit.line.text.lower()
+                drop = Drop(hit, now, before, "perplexity" in words or "ppl" in words)
+                if drop.is_one:
+                    return drop
     return None
 
 
 def _names_reference(head: str) -> bool:
     """`accuracy: bf16 0.83, this 0.71`: the first result is the unquantised one."""
     return any(
-        word in head.lower() for word in ("bf16", "fp16", "bfloat16", "float16", "baseline", "reference", "unquantized", "original", "without")
+        word in head.lower() for word in ("bf16", "fp16", "bfloat16", "float16", "baseline", "reference", "unquantized", "original", "without", "auto", "16-bit", "default")
     )
 
 

@@ -59,7 +59,8 @@ def weight_only_at_large_batch(case: Case) -> Found | None:
             Words(
                 "for throughput take a format that also computes in 8 bits: "
                 + ("FP8" if native else "int8 W8A8" + (" (FP8 from capability 8.9)" if gpu is None else "")),
-                "若求吞吐，选也以 8 位计算的格式：" + ("FP8" if native else "int8 W8A8"),
+                "若求吞吐，选也以 8 位计算的格式："
+                + ("FP8" if native else "int8 W8A8" + ("（计算能力 8.9 起可用 FP8）" if gpu is None else "")),
             )
         )
     )

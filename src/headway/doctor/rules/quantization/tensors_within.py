@@ -36,12 +36,12 @@ _DTYPE_WORDS: Final = {"half": "float16", "float16": "float16", "bfloat16": "bfl
 
 def exceptions_ignored(case: Case) -> Found | None:
     """A layer that the checkpoint keeps at 16 bits is built as a quantised one, so its names do not exist."""
-    listed = [
-        str(name)
+    listed = {
+        str(name): key
         for key in ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules")
         if isinstance(names := case.model.claim.get(key), list)
         for name in names
-    ]
+    }
     if not listed:
         return None
     for hit in case.log.hits(NAME):
@@ -62,7 +62,7 @@ def exceptions_ignored(case: Case) -> Found | None:
                         "write the list with the names the engine uses: the full prefix of the module as it stands in the error",
                         "把列表改成引擎使用的名称：与报错中一致的完整前缀",
                     ),
-                    f'"modules_to_not_convert": ["{name.rpartition(".")[0]}"]',
+                    f'"{listed[entry]}": ["{name.rpartition(".")[0]}"]',
                 ),
                 Fix(Words("or a version of the engine, or a checkpoint, whose names agree", "或使用名称一致的引擎版本或检查点")),
             ],
@@ -75,7 +75,7 @@ def exceptions_ignored(case: Case) -> Found | None:
 def _covers(entry: str, name: str) -> bool:
     if entry.startswith("re:"):
         try:
-            return re.search(entry[3:], name) is not None
+            return any(re.search(entry[3:], one) for one in (name, name.rpartition(".")[0]))  # it is written for modules
         except re.error:
             return False
     parts, wanted = name.split("."), entry.split(".")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from headway.doctor.case import Case
@@ -18,7 +19,9 @@ from headway.doctor.rules.runtime.readings import PRINTED, phase_seconds, readin
 from headway.doctor.rules.runtime.unknown import fields_of
 from headway.doctor.words import Words
 
-TIMING: Final = sight("stage timing", pattern=r"stage timing\b", series=True)
+TIMING: Final = sight(
+    "stage timing", "forward_ms", "queue_ms", "transport_ms", "forward_seconds", pattern=r"stage timing\b|\b(?:(?:forward|queue|transport)_ms|forward_seconds)=", series=True
+)
 SERVER_TIMING: Final = sight("erver-timing", "erver-Timing", pattern=r"[Ss]erver-[Tt]iming: (?P<phases>.*)")
 _SLOW_SECONDS: Final = 0.25
 _THROTTLED: Final = 0.1
@@ -137,11 +140,10 @@ def _phases(hit: Hit) -> Mapping[str, float]:
     fields = fields_of(hit)
     found = {}
     for name, value in fields.items():
-        if name.endswith("_ms"):
-            try:
-                found[name[:-3]] = float(value) / 1000
-            except (TypeError, ValueError):
-                continue
+        for suffix, unit in (("_ms", 0.001), ("_seconds", 1.0)):
+            if name.endswith(suffix):
+                with suppress(TypeError, ValueError):
+                    found[name.removesuffix(suffix)] = float(value) * unit
     return found
 
 
@@ -236,7 +238,7 @@ def _advice(phase: str, name: str, device: str) -> tuple[Words, list[Fix]]:
     return (
         Words("The model itself is slow on this device.", "模型本身在该设备上就慢。"),
         [
-            Fix(Words("a GPU, or a smaller model", "GPU，或更小的模型"), f"{owner}.device: {'cuda:0' if device in ('', 'cpu') else 'auto'}"),
+            Fix(Words("shorten the forward pass: a GPU, or a smaller model", "缩短前向：GPU，或更小的模型"), f"{owner}.device: {'cuda:0' if device in ('', 'cpu') else 'auto'}"),
             Fix(Words("many questions about one input: compute it once", "对同一输入问很多问题：只计算一次"), f"{owner}.enable_shared_context: true"),
         ],
     )

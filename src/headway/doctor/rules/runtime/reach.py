@@ -127,20 +127,29 @@ def attached_runtime_is_not_reached(case: Case) -> Found | None:
             f"{who} 的 {endpoint} 拒绝连接（{error[:80]}）：运行时默认只监听 127.0.0.1（loopback），或者根本没有在那里运行。",
         )
         confidence = 0.8
-    model = f" {place.artifact}" if place.artifact else ""
+    serve = f"vllm-srun serve {place.artifact} " if place.artifact else ""
     fixes = [
         Fix(
             Words(
                 f"on {host}: let the runtime listen on all interfaces, and admit only the router to port {port}",
                 f"在 {host} 上：让运行时监听所有网卡，并限制只有路由器可访问端口 {port}",
             ),
-            f"vllm-srun serve{model} --host 0.0.0.0 --port {port}",
+            f"{serve}--host 0.0.0.0 --port {port}",
         ),
-        Fix(Words("or only on the address that the router asks", "或只监听路由器访问的地址"), f"--host {host}")
+        Fix(Words("or only on the address that the router asks", "或只监听路由器访问的地址"), f"{serve}--host {host} --port {port}")
         if re.fullmatch(r"[\d.]+", host) and not _is_loopback(host)
         else Fix(Words("see where it listens", "查看其监听地址"), f"ss -ltnp | grep {port}"),
-        Fix(Words("on the same host: a Unix socket needs no port", "在同一主机上：Unix socket 不需要端口"), "--uds /run/vllm-srun/srun.sock"),
+        Fix(Words("on the same host: a Unix socket needs no port", "在同一主机上：Unix socket 不需要端口"), f"{serve}--uds /run/vllm-srun/srun.sock"),
     ]
+    if _TIMEOUT.search(error) and not listens:
+        see = Fix(
+            Words(
+                f"see from the router's place whether {host} is the right address of {who}, and whether port {port} is open to it; correct the endpoint",
+                f"在路由器所在处确认 {host} 是否为 {who} 的正确地址、端口 {port} 是否对其开放；更正 endpoint",
+            ),
+            f"curl -sv -m 5 {endpoint}/health",
+        )
+        fixes = [see, fixes[2]]
     return _found(case, cause, quotes, fixes, endpoint, confidence)
 
 
@@ -289,8 +298,11 @@ def _endpoints(case: Case, model: str, hit: Hit) -> Iterator[str]:
     for each in given if isinstance(given, list) else []:
         yield str(each.get("endpoint", each.get("address", each))) if isinstance(each, dict) else str(each)
     for each in case.log.hits(BACKEND):
-        for name in ("endpoint", "address", "base_url", "url"):
-            if isinstance(value := fields_of(each).get(name), str):
+        told = fields_of(each)
+        if model and told.get("model", model) != model:
+            continue
+        for name in ("endpoint", "address", "base_url", "url", "backend", "upstream"):
+            if isinstance(value := told.get(name), str) and ":" in value:
                 yield value
     for _, tree in documents(case):
         for entry in inside(tree, "providers", "models") or []:

@@ -18,7 +18,7 @@ from headway.doctor.rules.runtime.deployments import Deployment, deployment, par
 from headway.doctor.rules.runtime.statement import READY, RETRYING, became_ready, called, model_of, stated
 from headway.doctor.words import Words
 
-WARMING: Final = sight(") warming", pattern=r"ready: (?P<model>\S+) \([^)]+\) warming")
+WARMING: Final = sight(") warming", '"warming"', "=warming", pattern=r"ready: (?P<model>\S+) \([^)]+\) warming|\b(?:phase|state|status)=warming\b")
 ENDED: Final = sight(
     "did not become ready within",
     pattern=r"(?:deployment |model )?(?P<name>[\w./\-]{1,120}) did not become ready within (?P<time>(?:\d+h)?(?:\d+m)?(?:[\d.]+s)?)(?:: it is (?P<state>\w+)(?: \((?P<why>.*)\))?)?",
@@ -237,12 +237,16 @@ def _on_cpu(case: Case, place: Deployment) -> bool:
 
 
 def _spent(case: Case, begun: Hit | None, ended: Hit | None) -> float | None:
-    """Seconds since the self-check began: up to the end of the wait, or up to now."""
+    """Seconds since the self-check began: up to the end of the wait, up to now, or up to the last word of it."""
     age = case.context.number("host.log_age_s")
+    still = case.log.last(WARMING)
     if begun is not None and ended is not None:
         start, stop = clock_seconds(begun.line.clock), clock_seconds(ended.line.clock)
         if start is not None and stop is not None:
             return stop - start
+    if begun is not None and still is not None and still.line.number > begun.line.number and age is None:
+        start, now = clock_seconds(begun.line.clock), clock_seconds(still.line.clock)
+        return now - start if start is not None and now is not None else None
     if ended is not None and begun is None:
         return go_seconds(ended["time"])
     return age

@@ -22,7 +22,7 @@ _SAFETY: Final = re.compile(r"jailbreak|pii|safety|guard|hallu", re.IGNORECASE)
 _MODEL_LIMIT: Final = 32768  # Vela 1.0 encoders and the like; the model's card has its own
 _HALU_LIMIT: Final = 8192
 _TOKENS: Final = re.compile(r"(?:has|of|at least|found) (?P<tokens>\d+) tokens")
-_LIMIT: Final = re.compile(r"(?:at most|budget is|limit (?:is|of)) (?P<limit>\d+)")
+_LIMIT: Final = re.compile(r"(?:at most|budget is|limit (?:is|of)|limit:?|max_tokens(?: is|:)?) (?P<limit>\d+)")
 
 
 def _sizes(hits: Sequence[Hit]) -> tuple[int | None, int | None]:
@@ -146,7 +146,7 @@ def input_is_too_long(case: Case) -> Found | None:
         ),
         confidence=STATED,
         weight="degraded",
-        explains=("N5",),
+        explains=("N5", "N6"),
     )
 
 

@@ -53,7 +53,7 @@ CANNOT_RUN: Final = sight(
     ": not found",
     "No module named 'vllm_srun",
     "No module named vllm_srun",
-    pattern=r"(?P<command>\S{1,200}?):? (?:cannot be run|command not found)(?:: (?P<why>.*))?|(?:exec: )?\"?(?P<exe>[\w./\-]{1,200})\"?: executable file not found|\bsh: (?:\d+: )?(?P<shell>[\w./\-]+): (?:not found|No such file|Permission denied)|fork/exec (?P<forked>\S{1,200}): (?P<denied>[\w ]+)|worker could not be started|runtime_spawn_failed|runtime_process_failed|(?:failed to|cannot) start (?:runtime|worker)"
+    pattern=r"(?P<command>\S{1,200}?):? (?:cannot be run|command not found)(?:: (?P<why>.*))?|(?:exec: )?\"?(?P<exe>[\w./\-]{1,200})\"?: executable file not found|\bsh: (?:\d+: )?(?P<shell>[\w./\-]+): (?:not found|No such file|Permission denied)|fork/exec \S{1,200}: |worker could not be started|runtime_spawn_failed|runtime_process_failed|(?:failed to|cannot) start (?:runtime|worker)"
     r"|VLLM_SRUN_COMMAND.*(?:not found|cannot|invalid|No such file)|No module named '?(?P<module>vllm_srun[\w.]*)",
 )
 SOCKET: Final = sight(
@@ -84,7 +84,9 @@ DEVICE_FAULT: Final = sight(
     pattern=r"(?P<what>(?:CUDA|HIP) error: (?!out of memory)[^;,]*|device-side assert\w*(?: triggered)?|an illegal memory access was encountered|Memory access fault by GPU[^.]*|(?:hip|cuda)ErrorIllegalAddress|device fault\b[^;,]*|uncorrectable ECC error[^.]*)"
     r"|Xid[^:]*: ?(?P<xid>\d+)|Xid \(\S+\): (?P<id>\d+)",
 )
+# a logger's name is taken off a line, so that the anchor alone tells
 IN_RUNTIME: Final = sight("vllm_srun.", "runtime_process_", "runtime_log", "model runtime process", "runtime process exited", "VLLM_SRUN_COMMAND", pattern=r"")
+_FORKED: Final = re.compile(r"fork/exec (?P<exe>[^\s:]{1,200}):")
 _XID: Final = re.compile(r"Xid(?: \([^)]*\))?:? (?P<number>\d+)")
 
 
@@ -93,7 +95,7 @@ def worker_does_not_stay(case: Case) -> Found | None:
     exits = [hit for hit in case.log.hits(EXITED) if _code(hit) != _DEVICE_FAULT and "failed to load" not in hit.line.text]
     exits = [hit for hit in exits if _code(hit) is not None or "recycled" not in hit.line.text]
     module = case.log.first(NO_MODULE)
-    if not _of_a_runtime(case) and not exits and (cannot is None or "SRUN" not in cannot.line.text.upper()):
+    if not case.log.sees(IN_RUNTIME) and not exits and (cannot is None or "SRUN" not in cannot.line.text.upper()):
         return None
     if cannot is None and socket is None and len(exits) < 3 and not any(hit["times"] for hit in exits if "times" in hit.match.re.groupindex):
         return None
@@ -133,10 +135,11 @@ def worker_does_not_stay(case: Case) -> Found | None:
             confidence=0.85,
             explains=("R11", "R13"),
         )
-    missing = module["module"] if module is not None and module["module"] else ""
+    missing, exe = module["module"] if module is not None and module["module"] else "", ""
     if cannot is not None and not missing:
         groups = cannot.match.re.groupindex
-        exe = next((value for group in ("command", "exe", "forked", "shell", "module") if group in groups and (value := cannot[group])), "") or (
+        forked = _FORKED.search(cannot.line.text)
+        exe = (forked["exe"] if forked else "") or next((value for group in ("command", "exe", "shell", "module") if group in groups and (value := cannot[group])), "") or (
             command.split()[0] if command else ""
         )
         missing = cannot["module"]
@@ -164,6 +167,8 @@ def worker_does_not_stay(case: Case) -> Found | None:
         strength = 0.9 if meaning else 0.7
     package = missing.split(".")[0] if missing else ""
     fixes = []
+    if cannot is not None and exe.startswith("/") and "ermission denied" in cannot.line.text:
+        fixes.append(Fix(Words(f"let the router's user execute {exe}", f"让路由器的用户可以执行 {exe}"), f"chmod 0755 {exe}"))
     if package and package not in ("vllm_srun", "headway"):
         fixes.append(
             Fix(
@@ -194,11 +199,6 @@ def worker_does_not_stay(case: Case) -> Found | None:
     )
 
 
-def _of_a_runtime(case: Case) -> bool:
-    """Whether a model runtime or its router wrote here; a logger's name may stand before the text that is left of a line."""
-    return case.log.sees(IN_RUNTIME)
-
-
 def _code(hit: Hit) -> int | None:
     for name in ("exit_code", "code", "returncode", "status"):
         value = hit.line.fields.get(name)
@@ -211,7 +211,8 @@ def _code(hit: Hit) -> int | None:
 def device_fault(case: Case) -> Found | None:
     faults = case.log.hits(DEVICE_FAULT)
     exits = [hit for hit in case.log.hits(EXITED) if _code(hit) == _DEVICE_FAULT]
-    if not _of_a_runtime(case) or not (faults or exits):
+    exits = [hit for hit in exits if not hit["own"]] or exits  # the runtime announces what the router then sees
+    if not case.log.sees(IN_RUNTIME) or not (faults or exits):
         return None
     fault = next((hit for hit in faults if "Xid" not in hit.line.text), faults[0] if faults else exits[0])
     if not exits and "device fault" not in fault.line.text and not str(fault.line.fields.get("deployment", "")):
@@ -231,6 +232,9 @@ def device_fault(case: Case) -> Found | None:
     told = Words(f" (`{what}`)" if what else ", whose text is not in this log", f"（`{what}`）" if what else "（其文本不在本日志中）")
     number = device.partition(":")[2] or "0"
     other = f"{device.partition(':')[0]}:{int(number) + 1}" if number.isdigit() and ":" in device else "auto"
+    cards = case.context.get("host.gpus")
+    if isinstance(cards, list) and number.isdigit() and ":" in device:
+        other = "cpu" if len(cards) < 2 else f"{device.partition(':')[0]}:{(int(number) + 1) % len(cards)}"
     fixes = [
         Fix(Words("see what the driver says of that card", "查看驱动对该卡的记录"), "sudo dmesg -T | grep -iE 'xid|amdgpu|nvrm'"),
         Fix(

@@ -13,6 +13,7 @@ from headway.doctor.rules.throughput.eager_mode import RULES as EAGER_MODE
 from headway.doctor.rules.throughput.host_core import RULES as HOST_CORE
 from headway.doctor.rules.throughput.request_mix import RULES as REQUEST_MIX
 from headway.doctor.rules.throughput.speculation import RULES as SPECULATION
+from headway.doctor.rules.throughput.split_over_pcie import RULES as SPLIT_OVER_PCIE
 from headway.doctor.rules.throughput.structured_output import RULES as STRUCTURED_OUTPUT
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -24,5 +25,6 @@ RULES: Final[tuple[Rule, ...]] = (
     *STRUCTURED_OUTPUT,
     *SPECULATION,
     *REQUEST_MIX,
+    *SPLIT_OVER_PCIE,
     *DEVICE_SIDE,
 )

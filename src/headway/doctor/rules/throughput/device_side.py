@@ -1,5 +1,4 @@
-"""The device computes slower than it could: a split over PCIe (T12), untuned kernels (T13), sockets (T15), heat (T16),
-adapters on a CPU (T19)."""
+"""The device computes slower than it could: untuned kernels (T13), sockets (T15), heat (T16), adapters on a CPU (T19)."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ DEFAULT_MOE: Final = sight(
     "Using MoE kernel config with down_moe=",
     pattern=r"[Uu]sing (?:default )?MoE (?:kernel )?config(?:.*?['\" ](?P<file>/[^'\"\]\s]+\.json))?",
 )
-PCIE_ONLY: Final = sight("PCIe-only GPUs", "No NVLink", "GPU P2P capability or P2P test failed")
+BINDING: Final = sight("auto thread-binding list", "OMP tid: ", pattern=r"auto thread-binding list \(id, physical core\): (?P<pairs>\[.*)|OMP tid: \d+, core (?P<core>\d+)")
 NUMA_BALANCING: Final = sight("numa_balancing is enabled")
 CPU_HOT: Final = sight("cpu clock throttled", "Core temperature above threshold", "CPU temperature above threshold")
 GPU_SLOWDOWN: Final = sight(
@@ -33,58 +32,8 @@ GPU_SLOWDOWN: Final = sight(
 )
 LORA_NATIVE: Final = sight("does not support custom kernels for LoRA", "LoRA is not supported with torch.compile", "disabling torch.compile because of LoRA")
 
-_SCALING: Final = 1.3
 _CLOCK: Final = re.compile(r"(?i)(?:sm|gpu|graphics).*(?:clock|mhz)")
 _EXPERTS: Final = re.compile(r"E=(?P<experts>\d+),N=(?P<width>\d+),device_name=(?P<device>[\w.\-]+?)(?:,dtype=(?P<dtype>\w+))?(?:,block_shape=[^.]*)?\.json")
-
-
-def split_over_pcie(case: Case) -> Found | None:
-    tp = int(case.launch.number("tensor_parallel_size") or 1)
-    topology, said = case.context.text("host.topology"), case.log.first(PCIE_ONLY)
-    linked = bool(re.search(r"\bNV\d+\b|NVLink|NVSwitch|XGMI", topology))
-    if tp < 2 or linked or (not topology and said is None):
-        return None
-    scaling = _scaling(case)
-    if scaling is None and not complains_of(case.context, "throughput"):
-        return None
-    if scaling is not None and scaling[0] >= _SCALING * (tp / 2 if tp > 2 else 1):
-        return None
-    measured = f" Measured: {scaling[0]:.2f} x the speed of one GPU." if scaling else ""
-    measured_zh = f"实测只有单卡的 {scaling[0]:.2f} 倍。" if scaling else ""
-    return Found(
-        cause=Words(
-            f"The model is split over {tp} GPUs that are connected by PCIe only ({topology[:80] or 'no NVLink'}): each layer exchanges activations twice and waits for it.{measured}",
-            f"模型切分到 {tp} 张仅通过 PCIe 连接的 GPU 上（{topology[:80] or '没有 NVLink'}）：每一层都要交换两次激活并等待。{measured_zh}",
-        ),
-        evidence=[q for q in (case.context.quote("host.topology") if topology else None, said.quote() if said else None, scaling[1] if scaling else None) if q],
-        fixes=[
-            Fix(Words(f"split by layers instead: {tp} stages exchange activations once per stage", f"改为按层切分：{tp} 个阶段，每阶段只交换一次激活"), f"--tensor-parallel-size 1 --pipeline-parallel-size {tp}"),
-            Fix(Words(f"or, if the model fits one GPU, run {tp} copies", f"或者，如果单卡放得下模型，运行 {tp} 个副本"), f"--tensor-parallel-size 1 --data-parallel-size {tp}"),
-        ],
-        verify=Words("the same benchmark before and after; nvidia-smi topo -m shows how the GPUs are connected", "同一基准测试前后对比；nvidia-smi topo -m 显示 GPU 连接方式"),
-        confidence=0.85 if scaling else 0.6,
-        weight="degraded",
-    )
-
-
-def _scaling(case: Case) -> tuple[float, Quote] | None:
-    """Speed of the split over the speed of one GPU, from probes such as `tp=1 41 tok/s, tp=2 44 tok/s` or such metrics."""
-    texts = [(str(probe), f"host.probes.{index}") for index, probe in enumerate(case.context.items("host.probes"))]
-    for scrape in scrapes_of(case.context):
-        for name, series in scrape.families.items():
-            for one in series:
-                named = f"tp={one.labels['tp']} {name}" if "tp" in one.labels else name
-                if re.search(r"(?i)(?:tp|parallel(?:_size)?)[_=]?\d", named):
-                    texts.append((f"{named} {one.value:g} tok/s", f"metrics.{scrape.index}"))
-    rates: dict[int, tuple[float, str]] = {}
-    for text, path in texts:
-        for found in re.finditer(r"(?i)(?:tp|tensor[-_ ]parallel(?:[-_ ]size)?)[ =_:]*(\d+)\D{1,40}?(\d+(?:\.\d+)?)(?= ?tok)", text):
-            rates[int(found[1])] = (float(found[2]), path)
-    if 1 not in rates or len(rates) < 2 or not rates[1][0]:
-        return None
-    most = max(rates)
-    rate, path = rates[most]
-    return rate / rates[1][0], case.context.quote(path, f"tp=1: {rates[1][0]:g} tok/s, tp={most}: {rate:g} tok/s")
 
 
 def untuned_experts(case: Case) -> Found | None:
@@ -144,6 +93,8 @@ def _expected(case: Case) -> tuple[float, Quote] | None:
 
 def across_sockets(case: Case) -> Found | Abstention | None:
     nodes = _numa_nodes(case)
+    if (foreign := _far_from_gpu(case)) is not None:
+        return foreign
     bind_path = next((path for path in ("env.VLLM_CPU_OMP_THREADS_BIND", "env.GOMP_CPU_AFFINITY", "host.affinity") if case.context.has(path)), None)
     balancing = case.log.first(NUMA_BALANCING)
     remote = _remote_share(case)
@@ -153,6 +104,9 @@ def across_sockets(case: Case) -> Found | Abstention | None:
         bothers = bind_path != "host.affinity" or remote is not None or complains_of(case.context, "throughput")
         if wide and bothers and shape_of(case.load) is not None:
             return _sockets(case, nodes, case.context.quote(bind_path), remote)
+    bound = _bound_cores(case)
+    if bound is not None and len(nodes) > 1 and shape_of(case.load) is not None and sum(1 for cores in nodes.values() if set(cores) & bound[0]) > 1:
+        return _sockets(case, nodes, bound[1], remote)
     if remote is not None and remote[0] >= 0.2:
         return _sockets(case, nodes, remote[1], remote)
     if balancing is not None and shape_of(case.load) is not None:
@@ -212,6 +166,37 @@ def _numa_nodes(case: Case) -> dict[int, tuple[int, ...]]:
     return {node: cores for node, cores in nodes.items() if cores}
 
 
+def _bound_cores(case: Case) -> tuple[set[int], Quote] | None:
+    """The cores that the CPU backend says it bound the threads of one process to."""
+    hits = case.log.hits(BINDING)
+    cores = {int(found) for hit in hits for found in re.findall(r"\((\d+), \d+\)", hit["pairs"])} or {int(hit["core"]) for hit in hits if hit["core"]}
+    return (cores, hits[0].quote()) if cores else None
+
+
+def _far_from_gpu(case: Case) -> Found | None:
+    """The process runs on cores of one socket, the GPU hangs on the other."""
+    allowed = set(cpu_list(case.context.text("host.affinity")))
+    row = re.search(r"(?m)^\s*GPU0\b.*?\s(\d+-\d+(?:,\d+-\d+)*)(?:\s+(\d+))?\b", case.context.text("host.topology"))
+    if not allowed or row is None or "Affinity" not in case.context.text("host.topology"):
+        return None
+    near = cpu_list(row[1])
+    if not near or set(near) & allowed or shape_of(case.load) is None:
+        return None
+    here, node = _range(tuple(sorted(allowed))), row[2] or "1"
+    return Found(
+        cause=Words(
+            f"The process may only run on cores {here}, but GPU 0 belongs to cores {row[1]} (NUMA node {node}): every launch and copy crosses the link between the sockets.",
+            f"进程只能在核 {here} 上运行，而 GPU 0 属于核 {row[1]}（NUMA 节点 {node}）：每次启动 kernel 和拷贝都要跨插槽。",
+        ),
+        evidence=[case.context.quote("host.affinity"), case.context.quote("host.topology")],
+        fixes=[Fix(Words(f"bind the process and its memory to the node of the GPU (cores {row[1]})", f"把进程及其内存绑定到 GPU 所在节点（核 {row[1]}）"), f"numactl --cpunodebind={node} --membind={node} {case.launch.command}".rstrip())],
+        verify=Words(f"taskset -cp $(pgrep -f EngineCore | head -1) lists {row[1]}; the same benchmark before and after", f"taskset -cp $(pgrep -f EngineCore | head -1) 列出 {row[1]}；同一基准测试前后对比"),
+        confidence=0.7,
+        weight="degraded",
+        explains=("T4",),
+    )
+
+
 def _remote_share(case: Case) -> tuple[float, Quote] | None:
     """Share of allocations or pages on a foreign node, from numastat's counters among the probes."""
     for index, probe in enumerate(case.context.items("host.probes")):
@@ -219,6 +204,9 @@ def _remote_share(case: Case) -> tuple[float, Quote] | None:
         hits, misses = (re.search(rf"(?i){name}\D{{1,12}}(\d+)", text) for name in ("(?:numa_hit|local_node)", "(?:numa_miss|other_node)"))
         if hits and misses and int(hits[1]) + int(misses[1]):
             return int(misses[1]) / (int(hits[1]) + int(misses[1])), case.context.quote(f"host.probes.{index}")
+        pages = [float(size) for size in re.findall(r"(?i)\bnode ?\d+\D{1,4}(\d+(?:\.\d+)?) ?[MG]i?B", text)] if "numastat" in text else []
+        if len(pages) > 1 and sum(pages) and on_cpu(case.log, case.context, case.device):
+            return 1 - max(pages) / sum(pages), case.context.quote(f"host.probes.{index}")
     return None
 
 
@@ -311,17 +299,6 @@ _SAME_BENCHMARK: Final = Words("the same benchmark before and after", "同一基
 
 RULES: Final = (
     Rule(
-        id="T12",
-        title=Words("Tensor parallel over PCIe", "张量并行走 PCIe"),
-        symptoms=Words("no NVLink between the GPUs, scaling below 1.3 x", "GPU 之间没有 NVLink，扩展比低于 1.3"),
-        why=Words("each layer exchanges activations and waits for the slow link", "每层都要交换激活并等待慢速链路"),
-        needs=Words("nvidia-smi topo -m, speed with one GPU and with all", "nvidia-smi topo -m、单卡与多卡的速度"),
-        remedy=Words("pipeline or data parallel", "流水线并行或数据并行"),
-        check=_SAME_BENCHMARK,
-        judge=split_over_pcie,
-        sees=(PCIE_ONLY,),
-    ),
-    Rule(
         id="T13",
         title=Words("The MoE kernel is not tuned for this GPU", "MoE kernel 未针对该 GPU 调优"),
         symptoms=Words("`Using default MoE config. Performance might be sub-optimal`", "`Using default MoE config. Performance might be sub-optimal`"),
@@ -341,7 +318,7 @@ RULES: Final = (
         remedy=Words("one rank per node, cores and memory bound", "每节点一个 rank，绑定核与内存"),
         check=_SAME_BENCHMARK,
         judge=across_sockets,
-        sees=(NUMA_BALANCING,),
+        sees=(NUMA_BALANCING, BINDING),
     ),
     Rule(
         id="T16",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.complaint import complains_of
+from headway.doctor.facts.fact import Fact
 from headway.doctor.facts.load import clock_seconds, shape_of
-from headway.doctor.facts.processor_use import busy_processes, gpu_use, on_cpu
+from headway.doctor.facts.processor_use import Busy, busy_processes, gpu_use, on_cpu
+from headway.doctor.facts.requests import RequestRow
 from headway.doctor.finding import STATED, Abstention, Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
@@ -22,7 +25,8 @@ REQUEST_LOGGED: Final = sight("Received request ", series=True)
 _WHOLE_CORE: Final = 0.90
 _GPU_WAITS: Final = 0.70
 _FLOOD: Final = 20
-_FRONT: Final = re.compile(r"(?i)api.?server|uvicorn|http|front|launcher|openai|metrics \(")
+_SHARE: Final = re.compile(r"(?i)(?:cpu|core|gpu)\w*_(?:pct|percent|util|use)$|^(?:gpu|cpu)_?(?:pct|util|%)|_cpu$")
+_FRONT: Final = re.compile(r"(?i)\bapi\b|api.?server|uvicorn|http|front|launcher|openai|metrics \(")
 _ENGINE: Final = re.compile(r"(?i)engine.?core|engine|worker|scheduler")
 _OTHERS: Final = re.compile(r"(?i)bench|client|locust|guidellm|aiperf|load ?gen|k6|wrk|host|total|system|node|machine")
 
@@ -30,11 +34,12 @@ _OTHERS: Final = re.compile(r"(?i)bench|client|locust|guidellm|aiperf|load ?gen|
 def host_core(case: Case) -> Found | Abstention | None:
     if on_cpu(case.log, case.context, case.device):
         return None
-    gpu = gpu_use(case.context)
+    told = _in_table(case.requests)
+    gpu = told[1] if told else gpu_use(case.context)
     if gpu is not None and gpu.value >= _GPU_WAITS:
         return None
     # several threads may use more than a core; what is pinned to one stands at 100 %
-    full = [busy for busy in busy_processes(case.context) if _WHOLE_CORE <= busy.cores <= 1.6 and not _OTHERS.search(busy.name)]
+    full = [busy for busy in ([told[0]] if told else busy_processes(case.context)) if _WHOLE_CORE <= busy.cores <= 1.6 and not _OTHERS.search(busy.name)]
     known = next((busy for busy in full if _FRONT.search(busy.name) or _ENGINE.search(busy.name)), None)
     pinned = known or next(iter(full), None)
     if pinned is None:
@@ -72,6 +77,18 @@ def host_core(case: Case) -> Found | Abstention | None:
         weight="degraded",
         explains=("T4",),
     )
+
+
+def _in_table(rows: Sequence[RequestRow]) -> tuple[Busy, Fact[float]] | None:
+    """The row in which a process uses most of a core and the GPU least: columns such as `api_cpu_pct` and `gpu_pct`."""
+    found: list[tuple[Busy, Fact[float]]] = []
+    for row in rows:
+        columns = {name: value for name in row.cells if (value := row.number(name)) is not None and _SHARE.search(name)}
+        gpu = next((value for name, value in columns.items() if "gpu" in name.lower()), None)
+        busiest = max(((value, name) for name, value in columns.items() if "gpu" not in name.lower()), default=None)
+        if gpu is not None and busiest is not None and busiest[0] >= 100 * _WHOLE_CORE:
+            found.append((Busy(busiest[1].replace("_", " "), busiest[0] / 100, Fact(busiest[0] / 100, row.quote)), Fact(gpu / 100, row.quote)))
+    return min(found, key=lambda pair: pair[1].value, default=None)
 
 
 def _less_host_work(case: Case, front: bool, processes: int) -> list[Fix]:

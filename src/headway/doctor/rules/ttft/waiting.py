@@ -131,7 +131,7 @@ def head_of_line(case: Case) -> Found | None:
     off = _chunked_off(case)
     given = step_budget_of(case.log, case.launch)
     budget = given.value if given else 2048
-    threshold = max(256, min(budget, 8192) // 4)
+    threshold = max(64, min(budget // 4, 2048, int(2 ** math.floor(math.log2(max(tokens, 256) / 4)))))  # at least four steps for it
     fixes = []
     if off:
         fixes.append(Fix(Words("let a step mix pieces of the long prompt with the others", "让一步混合长提示词的片段和其他请求"), "--enable-chunked-prefill"))
@@ -144,13 +144,14 @@ def head_of_line(case: Case) -> Found | None:
             f"--long-prefill-token-threshold {threshold}",
         )
     )
-    if budget > 8192:
-        fixes.append(Fix(Words(f"shorter steps: {budget} -> 8192 tokens", f"缩短每一步：{budget} -> 8192 token"), "--max-num-batched-tokens 8192"))
+    if budget > 2048:
+        shorter = 8192 if budget > 8192 else 2048 if tokens > 4096 else 512
+        fixes.append(Fix(Words(f"shorter steps: {budget} -> {shorter} tokens", f"缩短每一步：{budget} -> {shorter} token"), f"--max-num-batched-tokens {shorter}"))
     fixes.append(Fix(Words("send prompts of that length to a server of their own", "把这种长度的提示词发送到单独的服务器")))
     return Found(
         cause=Words(
-            f"Short prompts wait behind a long one: while a prompt of {tokens:,.0f} tokens is in prefill for {prefill:.1f} s, {len(late)} requests of about {short:,.0f} tokens"
-            f" take {slow:.1f} s to their first token{against}. The server is not out of capacity; the order within its steps is unfair.",
+            f"Short prompts wait behind a long one: while a prompt of {tokens:,.0f} tokens is in prefill for {prefill:.1f} s, {len(late)} {'request' if len(late) == 1 else 'requests'} of about {short:,.0f} tokens"
+            f" took {slow:.1f} s to the first token{against}. The server is not out of capacity; the order within its steps is unfair.",
             f"短提示词排在长提示词后面：一个 {tokens:,.0f} token 的提示词预填充 {prefill:.1f} 秒期间，{len(late)} 个约 {short:,.0f} token 的请求要 {slow:.1f} 秒才出首 token{against_zh}。不是容量不足，而是每一步内的分配不公平。",
         ),
         evidence=[long.quote, late[0].quote, *([fast[0].quote] if fast else [])],
@@ -158,7 +159,7 @@ def head_of_line(case: Case) -> Found | None:
         verify=Words("p99 of the first token of short prompts while one long prompt runs: below 1 s", "有一个长提示词运行时，短提示词首 token 的 p99 低于 1 秒"),
         confidence=0.9 if fast and len(late) >= 2 else 0.75,
         weight="degraded",
-        explains=("F1", "F3", "T11", "T10"),
+        explains=("F1", "F3", "F6", "T11", "T10"),
     )
 
 
