@@ -43,4 +43,5 @@ def sight(*anchors: str, pattern: str | None = None, series: bool = False, ignor
     """A sight whose pattern is its only anchor, unless `pattern` is given."""
     if pattern is None:
         pattern = "|".join(re.escape(anchor) for anchor in anchors)
-    return Sight(anchors, pattern, series, ignore_case, reach, below)
+    enveloped = tuple(anchor.replace('"', '\\"') for anchor in anchors if '"' in anchor)  # as it stands inside a JSON envelope
+    return Sight(anchors + enveloped, pattern, series, ignore_case, reach, below)

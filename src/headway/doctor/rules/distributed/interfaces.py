@@ -184,7 +184,7 @@ def name_is_loopback(case: Case) -> Found | None:
     host = hosts[1] if hosts else "$(hostname)"
     node = node_of(hit.line) if hit else ""
     own = node or "$(hostname -I | cut -d' ' -f1)"
-    quotes: list[Quote] = [each.quote() for each in (hit, failed) if each is not None]
+    quotes: list[Quote] = [each.line.quote() for each in (hit, failed) if each is not None]
     if hosts:
         quotes.append(hosts[0])
     named = f"{host} " if hosts else ""

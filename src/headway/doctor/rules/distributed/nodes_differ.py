@@ -41,8 +41,9 @@ NOT_ALIKE: Final = sight(
     "TypeError",
     "ModuleNotFoundError",
     "ImportError",
-    "unpickl",
+    "npickl",
     "Pickl",
+    "PicklingError",
     "RayTaskError",
     pattern=r"(?:^|[ :.])(?:AttributeError|TypeError|ModuleNotFoundError|ImportError|UnpicklingError|PicklingError)(?:\([\w.]+\))?:.*|RayTaskError\((?:AttributeError|TypeError|ModuleNotFoundError|ImportError|UnpicklingError)\).*",
 )
@@ -137,8 +138,8 @@ def _one_nccl(set_by: str, wanted: str) -> list[Fix]:
         fixes.append(
             Fix(
                 Words(
-                    f"take the foreign NCCL out of the path, so that the one of torch ({wanted}) is found, on every node",
-                    f"从路径中去掉外来的 NCCL，使各节点都用 torch 自带的（{wanted}）",
+                    f"take the foreign NCCL out of the path, so that the one of torch{f' ({wanted})' if wanted else ''} is found, on every node",
+                    f"从路径中去掉外来的 NCCL，使各节点都用 torch 自带的{f'（{wanted}）' if wanted else ''}",
                 ),
                 f"export LD_LIBRARY_PATH={kept}" if kept else "unset LD_LIBRARY_PATH",
             )

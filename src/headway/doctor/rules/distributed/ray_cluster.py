@@ -38,7 +38,7 @@ CHANNEL: Final = sight("RayChannelTimeoutError", "RayCgraphCapacityExceeded", pa
 _STUCK_SAMPLES: Final = 4
 _STUCK_SECONDS: Final = 300
 STAGE: Final = sight("PP rank ", pattern=r"PP rank (?P<stage>[1-9]\d*)")
-GET_TIMEOUT: Final = sight("RAY_CGRAPH_get_timeout", pattern=r"RAY_CGRAPH_get_timeout(?: is set to |=)(?P<seconds>\d+)")
+GET_TIMEOUT: Final = sight("RAY_CGRAPH_get_timeout", pattern=r"RAY_CGRAPH_get_timeout(?: is set to |=|[^.]{0,24}? currently )(?P<seconds>\d+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,9 @@ _NAMES: Final = "max_position_embeddings|original_max_position_embeddings|max_se
 
 ARCHITECTURE: Final = sight("Resolved architecture", pattern=r"Resolved architecture: (?P<name>\w+)")
 # a table of positions instead of a formula
-_LEARNED_POSITIONS: Final = re.compile(r"^(?:Bert|Roberta|XLMRoberta|Camembert|MPNet|Electra|Distil|Albert|Deberta|GPT2|OPT|GPTBigCode|Clip|CLIP|Whisper)")
+_LEARNED_POSITIONS: Final = re.compile(
+    r"^(?:Bert|Roberta|XLMRoberta|Camembert|MPNet|Electra|Distil|Albert|Deberta|GPT2|OPT|GPTBigCode|Clip|CLIP|Whisper)"
+)
 
 
 def _architecture(case: Case) -> str:

@@ -221,6 +221,20 @@ def _free(case: Case, folder: str) -> tuple[str, float | None, list[Quote]]:
 _ROOMY_GIB: Final = 10  # less is not worth moving to
 
 
+# caches that are no model's, by what their path holds: the variables that move them
+_VARIABLES: Final = (
+    (r"torch_?inductor|/triton", "TORCHINDUCTOR_CACHE_DIR={0}/torchinductor TRITON_CACHE_DIR={0}/triton"),
+    (r"/vllm\b|torch_compile_cache", "VLLM_CACHE_ROOT={0}/vllm"),
+    (r"flashinfer", "FLASHINFER_WORKSPACE_BASE={0}"),
+    (r"^/tmp\b", "TMPDIR={0}"),
+)
+
+
+def _moved(folder: str, target: str) -> str:
+    variables = next((given for held, given in _VARIABLES if re.search(held, folder)), "HF_HOME={0}/huggingface")
+    return f"export {variables.format(target)}"
+
+
 def _room(case: Case, folder: str, mount: str) -> list[Fix]:
     roomy = max(
         (
@@ -238,7 +252,7 @@ def _room(case: Case, folder: str, mount: str) -> list[Fix]:
                     f"move the cache to {roomy[1]}, where {roomy[0]:g} GiB are free",
                     f"把缓存移到 {roomy[1]}（剩余 {roomy[0]:g} GiB）",
                 ),
-                f"export HF_HOME={roomy[1].rstrip('/')}/huggingface",
+                _moved(folder, roomy[1].rstrip("/")),
             )
         )
     fixes.append(

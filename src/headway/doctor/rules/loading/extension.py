@@ -72,9 +72,14 @@ def extension_is_broken(case: Case) -> Found | None:
     file = groups.get("file", "")
     module = groups.get("module", "") or ("vllm._C" if groups.get("space") else "")
     stem = module or file
-    if stem.startswith("_") and (
-        inside := re.search(r"(?:site|dist)-packages/(\w+)/", hit.line.text[: hit.match.start("file")])
+    if (
+        file
+        and (  # the folder of the package says more than the name of a file in it
+            inside := re.search(r"(?:site|dist)-packages/(\w+)/", hit.line.text[: hit.match.start("file")])
+        )
     ):
+        stem = inside[1]
+    if inside := re.search(r"/(?:site|dist)-packages/(\w+)/", file):
         stem = inside[1]
     root = module if module.startswith("vllm.") else stem.split(".")[0]
     if hit.match.re is NO_OPERATOR.pattern:

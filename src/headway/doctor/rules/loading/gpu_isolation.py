@@ -82,7 +82,9 @@ def not_let_in(case: Case, hit: Hit) -> Found | None:
     if not gave or not toolkit:
         fixes.append(
             Fix(
-                Words("start the container with the GPUs (docker: --gpus all)", "启动容器时传入 GPU（docker：--gpus all）"),
+                Words(
+                    "start the container with the GPUs (docker: --gpus all)", "启动容器时传入 GPU（docker：--gpus all）"
+                ),
                 _with_gpus(case.launch.command),
             )
         )
@@ -107,7 +109,9 @@ def not_let_in(case: Case, hit: Hit) -> Found | None:
 
 _IN_KUBERNETES: Final = [
     Fix(
-        Words("ask for the GPU in the pod's spec: only then one is passed in", "在 Pod 的 spec 中申请 GPU：申请后才会传入"),
+        Words(
+            "ask for the GPU in the pod's spec: only then one is passed in", "在 Pod 的 spec 中申请 GPU：申请后才会传入"
+        ),
         "resources: {limits: {nvidia.com/gpu: 1}}",
     ),
     Fix(
@@ -121,7 +125,11 @@ _IN_KUBERNETES: Final = [
 
 
 def _in_kubernetes(case: Case) -> bool:
-    return bool(case.context.text("env.KUBERNETES_SERVICE_HOST")) or "kubectl" in case.launch.command or case.log.sees(KUBELET)
+    return (
+        bool(case.context.text("env.KUBERNETES_SERVICE_HOST"))
+        or "kubectl" in case.launch.command
+        or case.log.sees(KUBELET)
+    )
 
 
 def _rocm(command: str) -> Fix:

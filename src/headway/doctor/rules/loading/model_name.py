@@ -118,7 +118,9 @@ def _name(case: Case, hit: Hit) -> str:
 
 
 # first parts of a relative path; no owner on the hub is called like this
-_FOLDERS: Final = frozenset({"models", "model", "checkpoints", "checkpoint", "weights", "output", "outputs", "data", "ckpt", "hub"})
+_FOLDERS: Final = frozenset(
+    {"models", "model", "checkpoints", "checkpoint", "weights", "output", "outputs", "data", "ckpt", "hub"}
+)
 
 
 def _path(case: Case, name: str, hit: Hit) -> Found | None:
@@ -171,9 +173,7 @@ def _path(case: Case, name: str, hit: Hit) -> Found | None:
         else []
     )
     if inside and not relative and not missing:
-        fixes.append(
-            Fix(Words("mount the folder at that place", "把目录挂载到该位置"), f"-v {mount}:{mount}:ro")
-        )
+        fixes.append(Fix(Words("mount the folder at that place", "把目录挂载到该位置"), f"-v {mount}:{mount}:ro"))
     fixes.append(
         Fix(
             Words(

@@ -57,6 +57,7 @@ _NETWORK: Final = (
 _SLOW_SHARD: Final = 25.0  # seconds; a shard has about 5 GB, which a local disk reads in under ten
 _SLOW_RATE: Final = 120.0  # MB/s, below a single spinning disk
 _LONG_LOAD: Final = 240.0  # seconds in all
+_LONG_FIRST: Final = 45  # seconds; the first shard alone counts when it took so long
 _LONG_COMPILE: Final = 120.0
 
 
@@ -90,7 +91,9 @@ def weights_read_slowly(case: Case) -> Found | None:
         default=None,
     )
     readers = int(case.launch.number("tensor_parallel_size") or 1)
-    rotational = case.context.get("host.io.rotational") is True
+    rotational = case.context.get("host.io.rotational") is True or (
+        under is not None and case.context.get(f"{under.place}.rotational") is True
+    )
     measured = case.context.number("host.io.read_mb_s") or case.context.number("host.io.mb_s")
     evidence: list[Quote] = quoted(shown)
     if under is not None:
@@ -142,7 +145,11 @@ def weights_read_slowly(case: Case) -> Found | None:
 def _pace(case: Case) -> tuple[float, int, Hit, bool] | None:
     """Seconds per shard, number of shards, the line, whether it was finished."""
     took = case.log.last(TOOK)
-    progress = [hit for hit in case.log.hits(SHARDS) if int(hit["done"]) >= 2]
+    progress = [
+        hit
+        for hit in case.log.hits(SHARDS)
+        if int(hit["done"]) >= 2 or (int(hit["done"]) == 1 and _seconds(hit["clock"]) >= _LONG_FIRST)
+    ]
     if progress:
         last = max(progress, key=lambda hit: (int(hit["of"]), int(hit["done"])))
         elapsed = _seconds(last["clock"])

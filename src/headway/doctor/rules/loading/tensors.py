@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from headway.doctor.case import Case
@@ -79,7 +79,7 @@ _LAYOUTS: Final = (
         ),
     ),
     _Layout(
-        r"lora_[AB]|base_model\.model",
+        r"lora_[AB]|^base_model(?:\.|$)",
         Words("that is a tensor of a LoRA adapter, not of a whole model", "这是 LoRA 适配器的张量，不是完整模型的"),
         Fix(
             Words("serve the base model and give this folder as an adapter", "启动基座模型，并把该目录作为适配器加载"),
@@ -160,6 +160,8 @@ def names_do_not_match(case: Case) -> Found | None:
     )
     place = model_place(case)
     fixes = [layout.fix] if layout else []
+    if place and fixes and fixes[0].command and fixes[0].command.endswith("=."):
+        fixes = [replace(fixes[0], command=f"{fixes[0].command[:-1]}{place}")]
     if "not initialized from checkpoint" in hit.line.text:
         fixes.append(
             Fix(

@@ -14,7 +14,8 @@ from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.memory.blame import blame, foreign_processes
 from headway.doctor.rules.memory.cache_room import room_of
 from headway.doctor.rules.memory.flag_names import flag
-from headway.doctor.rules.memory.sizes import asked_text, round_down, round_up, size_text, utilization, weights_gib
+from headway.doctor.rules.memory.one_sequence import shortage_of
+from headway.doctor.rules.memory.sizes import all_ranks, asked_text, round_down, round_up, size_text, utilization, weights_gib
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
@@ -47,7 +48,7 @@ class Taken:
     total: float | None
     free: float | None
     foreign: float
-    wanted: str
+    wanted: Words
     holders: tuple[tuple[int, str, float], ...]
     evidence: tuple[Quote, ...]
 
@@ -58,7 +59,7 @@ def taken_of(case: Case) -> Taken | None:
         gpu, total, free = int(hit["device"] or 0), hit.number("total"), hit.number("free")
         wanted = f"{hit['share']} x {total:.2f} = {hit.number('wanted'):.2f} GiB"
         holders, quotes = _holders(case, gpu)
-        return Taken(gpu, total, free, total - free, wanted, holders, (hit.quote(), *quotes))
+        return Taken(gpu, total, free, total - free, Words(wanted, wanted), holders, (hit.quote(), *quotes))
     failure = blame(case)
     if failure is not None and failure.rule == "O3":
         oom = failure.oom
@@ -67,12 +68,29 @@ def taken_of(case: Case) -> Taken | None:
         holders = tuple((pid, names.get(pid, ""), size) for pid, size in foreign_processes(case, oom)) or listed
         foreign = sum(size for _, _, size in holders) or oom.foreign_gib
         wanted = asked_text(oom.asked or 0.0)
-        return Taken(oom.gpu, oom.total, oom.free, foreign, wanted, holders, (oom.hit.quote(), *_named(case, oom), *quotes))
+        return Taken(oom.gpu, oom.total, oom.free, foreign, Words(wanted, wanted), holders, (oom.hit.quote(), *_named(case, oom), *quotes))
     room = room_of(case)
     if room is not None and room.fault == "foreign":
         holders, quotes = _holders(case, 0)
-        return Taken(0, room.total, None, room.foreign, room.sum().en, holders, (*room.quotes(case), *quotes))
-    return None
+        return Taken(0, room.total, None, room.foreign, room.sum(), holders, (*room.quotes(case), *quotes))
+    return _beside_a_short_cache(case)
+
+
+def _beside_a_short_cache(case: Case) -> Taken | None:
+    """Others hold what one sequence lacks, and the sum shows it inside the cap: cap - weights - cache is at least theirs."""
+    short, memory, weights = shortage_of(case), case.memory, weights_gib(case)
+    holders, quotes = _holders(case, 0)
+    foreign = sum(size for _, _, size in holders)
+    if short is None or short.needed is None or short.available is None or memory.total is None or weights is None:
+        return None
+    unexplained = utilization(case) * memory.total.value - weights - short.available
+    if all_ranks(case.launch) > 1 or foreign < _LEAST_FOREIGN or unexplained < foreign - _SPARE or short.available + foreign < short.needed:
+        return None
+    wanted = Words(
+        f"inside the cap of {utilization(case):g} x {memory.total.value:.2f} GiB they leave {short.available:.2f} GiB of KV cache beside {weights:.2f} of weights, and one sequence of {short.length} tokens needs {short.needed:.2f}",
+        f"在上限 {utilization(case):g} x {memory.total.value:.2f} GiB 内，除权重 {weights:.2f} GiB 外只给 KV 缓存留下 {short.available:.2f} GiB，而一个 {short.length} token 的序列需要 {short.needed:.2f} GiB",
+    )
+    return Taken(0, memory.total.value, None, foreign, wanted, holders, (short.hit.quote(), *quotes))
 
 
 def somebody_else(case: Case) -> Found | None:
@@ -84,12 +102,12 @@ def somebody_else(case: Case) -> Found | None:
     who_zh = "、".join(f"进程 {pid}{f'（{name}）' if name else ''}占 {size:.2f} GiB" for pid, name, size in taken.holders)
     age, age_zh = _age(case, taken)
     free = (
-        f"; {size_text(taken.free)} of {taken.total:.2f} GiB are free, {taken.wanted} were wanted"
+        f"; {size_text(taken.free)} of {taken.total:.2f} GiB are free, {taken.wanted.en} were wanted"
         if taken.free is not None and taken.total
-        else f"; {taken.wanted}"
+        else f"; {taken.wanted.en}"
     )
     free_zh = (
-        f"；{taken.total:.2f} GiB 中空闲 {size_text(taken.free)}，需要 {taken.wanted}" if taken.free is not None and taken.total else f"；{taken.wanted}"
+        f"；{taken.total:.2f} GiB 中空闲 {size_text(taken.free)}，需要 {taken.wanted.zh}" if taken.free is not None and taken.total else f"；{taken.wanted.zh}"
     )
     en = f"GPU {taken.gpu}: {taken.foreign:.2f} GiB are held by somebody else{': ' + who if who else ''}{age}{free}. The model itself is not the problem; a shorter context does not free that memory."
     zh = f"GPU {taken.gpu} 上有 {taken.foreign:.2f} GiB 被别人占用{'：' + who_zh if who_zh else ''}{age_zh}{free_zh}。问题不在模型本身；缩短上下文也释放不了这部分显存。"
@@ -104,6 +122,7 @@ def somebody_else(case: Case) -> Found | None:
             + (f"{utilization(case) * taken.total:.2f} GiB" if taken.total else "启动所需"),
         ),
         confidence=STATED if taken.holders or case.log.sees(FREE_ON_CARD) else 0.85,
+        explains=("O2",),
     )
 
 
@@ -176,6 +195,8 @@ def _remedies(case: Case, taken: Taken) -> list[Fix]:
             )
             fixes.append(beside)
         return fixes
+    if shortage_of(case) is not None:
+        return fixes  # what others hold counts inside the cap: a smaller one only makes it worse
     free = taken.free if case.log.sees(FREE_ON_CARD) and taken.free is not None else taken.total - taken.foreign
     share, weights = round_down((free - _SPARE) / taken.total), weights_gib(case)
     if share * taken.total >= (weights + 1 + _USEFUL_CACHE if weights is not None else _UNKNOWN_MODEL):

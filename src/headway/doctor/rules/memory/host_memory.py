@@ -179,7 +179,7 @@ def _extra(case: Case) -> tuple[float, str]:
 
 
 def _sum(weights: float | None, ranks: int, extra: str, limit: float | None, whose: str) -> tuple[str, str]:
-    size = "" if limit is None else f"{limit:.0f}" if limit >= 10 else f"{limit:.1f}"
+    size = "" if limit is None else f"{round(limit, 1):g}"
     bound = f" against the {whose} limit of {size} GiB" if size else ""
     bound_zh = f"，而{'容器' if whose == 'container' else '主机'}上限为 {size} GiB" if size else ""
     if weights is None:

@@ -45,11 +45,11 @@ class Buffer:
 def refused_buffer(case: Case) -> Buffer | None:
     """The last device buffer that was refused."""
     hit = case.log.last(TRIED)
-    free = case.log.hits(FREE)
+    free = {one["device"]: one.number("mib") for one in case.log.hits(FREE)}  # a restart prints them again
     if hit is None:
         return None
     asked = hit.number("mib") if hit["mib"] else hit.number("bytes") / 2**20
-    return Buffer(hit, asked, sum(one.number("mib") for one in free) if free else None)
+    return Buffer(hit, asked, sum(free.values()) if free else None)
 
 
 def cache_that_fits(case: Case) -> Found | None:
@@ -60,7 +60,7 @@ def cache_that_fits(case: Case) -> Found | None:
     buffer = refused_buffer(case)
     context = case.log.last(CONTEXT)
     length = int(context.number("tokens")) if context else int(case.launch.number("ctx_size") or case.launch.number("c") or 0)
-    held = sum(one.number("mib") for one in case.log.hits(HELD))
+    held = sum({one["device"]: one.number("mib") for one in case.log.hits(HELD)}.values())
     if buffer is None or buffer.asked is None or not length:
         fits, sizes, sizes_zh = 0, "", ""
     else:

@@ -93,8 +93,8 @@ def _handles(case: Case) -> Found:
             f"ulimit -n {wanted}",
         ),
         Fix(
-            Words("as a service or container: the same limit there", "作为服务或容器运行时：在那里设置同样的上限"),
-            f"LimitNOFILE={wanted}   # systemd; docker run --ulimit nofile={wanted}:{wanted}",
+            Words("as a service or container: set the limit there", "作为服务或容器运行时：在那里设置上限"),
+            f"LimitNOFILE={_ENOUGH}   # systemd; docker run --ulimit nofile={_ENOUGH}:{_ENOUGH}",
         ),
         Fix(
             Words(

@@ -48,7 +48,7 @@ def name_is_not_served(case: Case) -> Found | None:
         if served
         else Words("the server serves another name", "服务器提供的是另一个名字")
     )
-    alias = case.launch.value("served_model_name")
+    alias = "served_model_name" in case.launch.flags
     why = Words(
         " `--served-model-name` replaced the model's own name."
         if alias and name in (model, model.rsplit("/", 1)[-1])
@@ -277,7 +277,11 @@ def key_is_missing(case: Case) -> Found | None:
             f"`curl -s -o /dev/null -w '%{{http_code}}' -H \"Authorization: Bearer $VLLM_API_KEY\" {base}/v1/models` prints 200",
             f"`curl -s -o /dev/null -w '%{{http_code}}' -H \"Authorization: Bearer $VLLM_API_KEY\" {base}/v1/models` 输出 200",
         ),
-        confidence=0.4 if single else 0.93 if len(hits) > 1 or not callers else 0.6,  # one of many: a stranger, not a fault
+        confidence=0.4
+        if single
+        else 0.93
+        if len(hits) > 1 or not callers
+        else 0.6,  # one of many: a stranger, not a fault
     )
 
 

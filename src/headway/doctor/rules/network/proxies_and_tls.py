@@ -20,7 +20,9 @@ VARIABLE: Final = sight(
     "_PROXY=",
     "_proxy:",
     "_PROXY:",
-    pattern=r"\b(?P<name>(?:https?|all|HTTPS?|ALL)_(?:proxy|PROXY))[=:] ?['\"]?(?P<value>\S+)",
+    "_PROXY ==",
+    "_proxy ==",
+    pattern=r"\b(?P<name>(?:https?|all|HTTPS?|ALL)_(?:proxy|PROXY))(?: ==|[=:]) ?['\"]?(?P<value>[^\s'\"]+)",
 )
 NO_PROXY: Final = sight("no_proxy", "NO_PROXY", pattern=r"\b(?:no_proxy|NO_PROXY)[=:] ?['\"]?(?P<value>[^\s'\"]*)")
 PROXY_ANSWER: Final = sight(
@@ -52,8 +54,13 @@ LOCAL_CALL: Final = sight(
     "http://10.",
     "http://192.168.",
     "http://172.",
+    "> GET http://",
+    "> POST http://",
     pattern=r"https?://(?P<host>localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1\]|10\.\d+\.\d+\.\d+|192\.168\.\d+\.\d+|172\.(?:1[6-9]|2\d|3[01])\.\d+\.\d+|[\w\-]+)(?::\d+)?/",
 )
+
+
+_NEAR: Final = 5  # lines; curl names the proxy before it prints the request
 
 
 def proxy_catches_local_calls(case: Case) -> Found | None:
@@ -67,14 +74,9 @@ def proxy_catches_local_calls(case: Case) -> Found | None:
     ]
     if answer is None or re.search(r"huggingface|/resolve/|hub|pypi", answer.line.text):
         return None
-    call = next(
-        (
-            hit
-            for hit in reversed(case.log.hits(LOCAL_CALL))
-            if hit.line.number <= answer.line.number and not re.search(r"(?i)_proxy", hit.line.text)
-        ),
-        None,
-    )
+    calls = [hit for hit in case.log.hits(LOCAL_CALL) if not re.search(r"(?i)_proxy", hit.line.text)]
+    near = [hit for hit in calls if answer.line.number < hit.line.number <= answer.line.number + _NEAR]
+    call = next((hit for hit in reversed(calls) if hit.line.number <= answer.line.number), next(iter(near), None))
     page = answer.line.text[answer.match.start() :].startswith("Error code")
     if not variables and not in_context and (call is None or page):
         return None
@@ -293,7 +295,9 @@ RULES: Final = (
         symptoms=Words("answers of a proxy for a local address", "访问本地地址却得到代理的回应"),
         why=Words("HTTP_PROXY is set and the address is not exempt", "设置了 HTTP_PROXY，而该地址未被豁免"),
         needs=Words("the proxy variables of the caller", "调用方的代理变量"),
-        remedy=Words("exempt local addresses: no_proxy=localhost,127.0.0.1", "豁免本地地址：no_proxy=localhost,127.0.0.1"),
+        remedy=Words(
+            "exempt local addresses: no_proxy=localhost,127.0.0.1", "豁免本地地址：no_proxy=localhost,127.0.0.1"
+        ),
         check=Words("one curl with no_proxy", "带 no_proxy 的一次 curl"),
         judge=proxy_catches_local_calls,
         sees=(VARIABLE, NO_PROXY, PROXY_ANSWER, LOCAL_CALL),

@@ -268,7 +268,9 @@ def _nobody(case: Case, first: Hit, last: Hit) -> Found | Abstention | None:
             f"ss -ltnp 'sport = :{port}'; curl -s http://{host}:{port}/health",
         )
     )
-    if host not in LOOPBACK and case.log.sources == ("probes",):  # seen from outside, where a loopback bind looks the same
+    if host not in LOOPBACK and case.log.sources == (
+        "probes",
+    ):  # seen from outside, where a loopback bind looks the same
         fixes.append(
             Fix(
                 Words(

@@ -32,7 +32,7 @@ TOO_LONG: Final = sight(
 )
 _PROMPT: Final = re.compile(
     rf"(?:your (?:request|prompt) (?:has|contains) (?:at least )?(?P<a>{_N})(?: input)? tokens|\((?P<b>{_N}) in the (?:messages|prompt)|You passed (?P<c>{_N}) input tokens|(?P<d>{_N}) tokens from the input|total length (?P<e>{_N})|prompt \((?:length )?(?P<f>{_N})"
-    rf"|(?:[Ii]nput|request|[Ii]nput length) \((?P<g>{_N}) tokens\)|resulted in (?P<h>{_N}) tokens)"
+    rf"|(?:[Ii]nput|request|[Ii]nput length) \((?P<g>{_N}) tokens\)|resulted in (?P<h>{_N}) tokens|requested (?P<i>{_N}) tokens in the input)"
 )
 _ANSWER: Final = re.compile(
     rf"(?:(?P<a>{_N}) in the completion|is too large: (?P<b>{_N})|requested (?P<c>{_N}) output tokens|(?P<d>{_N}) tokens for the completion|max_tokens[=: ]+(?P<e>{_N}))"

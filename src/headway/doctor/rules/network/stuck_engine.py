@@ -122,7 +122,11 @@ def engine_does_not_move(case: Case) -> Found | None:
 def _unanswered(case: Case) -> Found | None:
     """A tiny request of our own got nothing, health answered, and no token was made meanwhile for anybody."""
     probe, answered = case.log.first(UNANSWERED), case.log.last(HEALTHY)
-    if probe is None or answered is None or any((sample.generation_rate or 0) > 0 or (sample.prompt_rate or 0) > 0 for sample in case.load):
+    if (
+        probe is None
+        or answered is None
+        or any((sample.generation_rate or 0) > 0 or (sample.prompt_rate or 0) > 0 for sample in case.load)
+    ):
         return None
     last = case.load[-1] if case.load else None
     busy = last is not None and (last.running or 0) > 0
@@ -145,14 +149,19 @@ def _unanswered(case: Case) -> Found | None:
 
 
 _STACK: Final = Fix(
-    Words("take a stack dump of the engine process first, it shows where it stands", "先抓取引擎进程的调用栈，它显示卡在哪里"),
-    "for p in $(pgrep -f 'EngineCore|vllm serve|headway serve'); do py-spy dump --pid $p; done",
+    Words(
+        "take a stack dump of the engine process first, it shows where it stands",
+        "先抓取引擎进程的调用栈，它显示卡在哪里",
+    ),
+    "for p in $(pgrep -f 'EngineCore|vllm serve|headway serve|sglang'); do py-spy dump --pid $p; done",
 )
 
 
 def _restart(case: Case) -> Fix:
     command = case.launch.command if re.match(r"\S*(?:vllm|headway|python\S*|docker) ", case.launch.command) else ""
-    return Fix(Words("restart the server; nothing else brings it back", "重启服务器，没有其他办法恢复"), command or None)
+    return Fix(
+        Words("restart the server; nothing else brings it back", "重启服务器，没有其他办法恢复"), command or None
+    )
 
 
 def _standing(samples: Sequence[LoadSample]) -> list[LoadSample] | None:
@@ -167,14 +176,21 @@ def _standing(samples: Sequence[LoadSample]) -> list[LoadSample] | None:
     if len(run) < 3:
         return None
     first, last = run[0].t, run[-1].t
-    if first is None and isinstance(run[0].source, Quote):  # scrapes without their times are seldom nearer than ten seconds
+    if first is None and isinstance(
+        run[0].source, Quote
+    ):  # scrapes without their times are seldom nearer than ten seconds
         return run
     long = first is not None and last is not None and last - first >= _SECONDS
     return run if long or len(run) >= _INTERVALS else None
 
 
 def _probe(case: Case) -> str:
-    model = case.launch.value("served_model_name").strip("[]'\"") or case.launch.model or case.context.text("endpoint.models.0") or "default"
+    model = (
+        case.launch.value("served_model_name").strip("[]'\"")
+        or case.launch.model
+        or case.context.text("endpoint.models.0")
+        or "default"
+    )
     return f'curl -sf -m 30 {served_at(case)}/v1/completions -H \'Content-Type: application/json\' -d \'{{"model": "{model.split(chr(39))[0]}", "prompt": "1", "max_tokens": 1}}\''
 
 

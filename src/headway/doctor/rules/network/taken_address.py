@@ -88,7 +88,9 @@ def port_is_taken(case: Case) -> Found | None:
             f"or use another port, such as {other}" if fixes else f"use another port, such as {other}",
             f"{'或' if fixes else ''}使用另一个端口，例如 {other}",
         ),
-        published_as(case.launch.command, other, (published_in(case.launch.command) or (port, port))[1]) if docker else f"--port {other}",
+        published_as(case.launch.command, other, (published_in(case.launch.command) or (port, port))[1])
+        if docker
+        else f"--port {other}",
     )
     if ours or pid is None:
         fixes.append(other_port)
@@ -123,7 +125,8 @@ NO_SUCH_ADDRESS: Final = sight(
     "annot assign requested address",
     "an't assign requested address",
     "Name or service not known",
-    pattern=r"bind on address \('(?P<host>[^']*)', (?P<port>\d+).*(?:assign requested address|Name or service)|listen tcp\d? (?P<tcp>\S*):(?P<listen>\d+): bind: cannot assign",
+    "ddress family not supported",
+    pattern=r"bind on address \('(?P<host>[^']*)', (?P<port>\d+).*(?:assign requested address|Name or service|ddress family not supported)|listen tcp\d? (?P<tcp>\S*):(?P<listen>\d+): bind: cannot assign",
 )
 
 
@@ -154,7 +157,7 @@ def address_does_not_exist(case: Case) -> Found | None:
     )
     inside = case.context.get("host.in_container") is True
     fixes = [Fix(Words("listen on the IPv4 loopback address", "监听 IPv4 回环地址"), "--host 127.0.0.1")]
-    if inside or (not v6 and host not in ("localhost",)):
+    if inside or host == "::" or (not v6 and host not in ("localhost",)):
         everywhere = Fix(
             Words(
                 "listen on all IPv4 addresses, if callers are outside this container or machine (then with an API key or a closed network)",
@@ -162,7 +165,12 @@ def address_does_not_exist(case: Case) -> Found | None:
             ),
             "--host 0.0.0.0",
         )
-        fixes = [fixes[0], everywhere] if v6 else [everywhere, fixes[0]]
+        fixes = [fixes[0], everywhere] if v6 and host != "::" else [everywhere, fixes[0]]
+        own = next((one for one in addresses if ":" not in one and not one.startswith("127.")), "")
+        if own and not v6:
+            fixes.insert(
+                0, Fix(Words("listen on the address that exists here", "监听本机实际存在的地址"), f"--host {own}")
+            )
     if v6 and not inside:
         fixes.append(
             Fix(

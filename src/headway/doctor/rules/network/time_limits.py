@@ -230,7 +230,7 @@ _TIMES: Final = tuple(
     for pattern in (
         r"(?:request_time|upstream_response_time|rt|duration|urt|response_time)[=: \"]+(?P<s>\d+(?:\.\d+)?)(?P<unit>ms)?",
         r"timed out after (?P<s>\d+(?:\.\d+)?)|(?:idle|request|response) timeout (?:of )?(?P<idle>\d+) ?s\b",
-        r"/(?P<thousandths>\d{4,7}) 504 |\b504 [A-Z,]+ [^\"]*\"[^\"]*\" \d+ \d+ (?P<envoy>\d{4,7}) ",
+        r"/(?P<thousandths>\d{4,7}) 504 | (?P<last>\d{4,7})ms$|\b504 [A-Z,]+ [^\"]*\"[^\"]*\" \d+ \d+ (?P<envoy>\d{4,7}) ",
         r"(?<![\d.:])(?P<s>\d{1,4}\.\d{3})(?![\d.])",
     )
 )
@@ -252,7 +252,9 @@ def proxy_gives_up(case: Case) -> Found | None:
     setting = case.log.first(SETTING)
     stated = (float(setting["s"]) / (1000 if setting["unit"] == "ms" else 1)) if setting else _configured(case)
     limit = round(median(times)) if times else stated
-    kind = _kind(hits[0].line.text)
+    kind = _kind(f"{hits[0].line.process} {hits[0].line.text}")
+    if limit is None and kind == "cloudflare":
+        limit = 100  # its fixed limit, error 524
     speed = _speed(case)
     fits = Words(
         f" At {speed:.0f} tokens/s for each request only answers up to {int(limit * speed):,} tokens finish in that time."
@@ -317,7 +319,7 @@ def _duration(text: str) -> float | None:
     for pattern in _TIMES:
         if found := pattern.search(text):
             groups = found.groupdict()
-            if thousandths := groups.get("thousandths") or groups.get("envoy"):
+            if thousandths := groups.get("thousandths") or groups.get("envoy") or groups.get("last"):
                 return float(thousandths) / 1000
             value = float(groups.get("s") or groups.get("idle") or 0)
             return value / 1000 if groups.get("unit") else value

@@ -37,6 +37,8 @@ def name_or_distance(case: Case) -> Found | None:
             name = target[0]
         names = _known_names(case)
         near = next(iter(get_close_matches(name, names, 1, 0.6)), "") if name else ""
+        if not near and len(names) == 1 and "." not in name and name != names[0]:  # the one service that serves here
+            near = names[0]
         passing = "Temporary failure" in last.line.text or "EAI_AGAIN" in last.line.text
         how = Words(
             "the resolver does not answer (temporary failure)" if passing else "no resolver knows it",
@@ -215,7 +217,7 @@ def packets_are_dropped(case: Case) -> Found | None:
                     f"open port {port} for the caller's address in the firewall of the server (or the security group, the NetworkPolicy)",
                     f"在服务器防火墙（或安全组、NetworkPolicy）中为调用方地址开放端口 {port}",
                 ),
-                f"sudo ufw allow proto tcp from {_source(case) or '10.0.0.0/8'} to any port {port}",
+                _opened(case, host, port),
             ),
             Fix(
                 Words(
@@ -262,7 +264,7 @@ def _probed(case: Case) -> Found | None:
                     f"open port {port} for the caller's address in the firewall of the server",
                     f"在服务器防火墙中为调用方地址开放端口 {port}",
                 ),
-                f"sudo ufw allow proto tcp from {_source(case) or '10.0.0.0/8'} to any port {port}",
+                _opened(case, host, port),
             )
         ],
         verify=Words(
@@ -276,6 +278,20 @@ def _probed(case: Case) -> Found | None:
 def _source(case: Case) -> str:
     """The caller's address, when the context names it."""
     return case.context.text("host.client_address")
+
+
+# private networks, by the start of an address in them
+_NETWORKS: Final = (
+    (r"10\.", "10.0.0.0/8"),
+    (r"192\.168\.", "192.168.0.0/16"),
+    (r"172\.(?:1[6-9]|2\d|3[01])\.", "172.16.0.0/12"),
+)
+
+
+def _opened(case: Case, host: str, port: int) -> str:
+    """For the caller, else for the private network of the server; else for the first private one."""
+    source = _source(case) or next((network for start, network in _NETWORKS if re.match(start, host)), "10.0.0.0/8")
+    return f"sudo ufw allow proto tcp from {source} to any port {port}"
 
 
 RULES: Final = (

@@ -67,7 +67,12 @@ def wrong_mapping(case: Case, first: Hit, last: Hit) -> Found | None:
 
 def _listener_of_own_address(case: Case, target: tuple[str, int] | None) -> Listener | None:
     """Who listens on the dialled port, when the dialled address is one of the machine whose listeners are known."""
-    own = [address for member in case.context.items("host.interfaces") if isinstance(member, Mapping) for address in member.get("addresses") or []]
+    own = [
+        address
+        for member in case.context.items("host.interfaces")
+        if isinstance(member, Mapping)
+        for address in member.get("addresses") or []
+    ]
     return listener_on(case, target[1]) if target is not None and target[0] in own else None
 
 

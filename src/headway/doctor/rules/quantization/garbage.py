@@ -22,6 +22,7 @@ NOT_A_NUMBER: Final = sight(
     r"|(?:[Ll]ogits|outputs?|hidden states) (?:contains?|are|is|have|has) (?:NaN|nan|inf)|(?:Detected|Found) (?:NaN|nan|errors!? NaN)|num_nans_in_logits\D{0,40}[1-9]|[Ll]ogits: .*\bnan\b|(?:NaN|nan) detected",
 )  # fmt: skip
 ONE_TOKEN: Final = sight("output_token_ids", "token_ids", pattern=r"token_ids['\"]?[:=] ?\[(?P<token>\d+)(?:, ?(?P=token)){7,}")
+ANSWER: Final = sight("Generated response", "output_token_ids")
 ONE_SIGN: Final = sight("!!!!!!!!", "<pad><pad>", "<unk><unk>", "<pad> <pad>", pattern=r"!{8,}|(?:<pad> ?){4,}|(?:<unk> ?){4,}")
 CAST: Final = sight(
     "Casting torch.bfloat16 to torch.float16",
@@ -52,6 +53,8 @@ def signs_of(case: Case) -> Signs | None:
     token = "0 (`!`)" if repeated is not None and "!!!" in repeated.line.text else ""
     for hit in case.log.hits(ONE_TOKEN):
         token = hit["token"]
+    if repeated is not None and numeric is None and 2 * case.log.count(ONE_TOKEN, ONE_SIGN) < case.log.count(ANSWER):
+        repeated, quotes, token = None, [], ""  # most answers are fine: somebody asked for that one
     for index, row in enumerate(case.context.items("requests")):
         text = (
             " ".join(str(row.get(key, "")) for key in ("output", "answer", "text", "completion", "output_token_ids")) if isinstance(row, dict) else ""
@@ -132,8 +135,8 @@ def _remedies(case: Case, in_half: bool) -> list[Fix]:
         fixes.append(
             Fix(
                 Words(
-                    "or in float32 (twice the memory)" if fixes else "compute in float32 (this card has no bfloat16; twice the memory)",
-                    "或用 float32（内存翻倍）" if fixes else "用 float32 计算（内存翻倍）",
+                    "or in float32 (twice the memory)" if fixes else f"compute in float32 ({'this card has no bfloat16; ' if old else ''}twice the memory)",
+                    "或用 float32（内存翻倍）" if fixes else f"用 float32 计算（{'这张卡没有 bfloat16；' if old else ''}内存翻倍）",
                 ),
                 "--dtype float32",
             )
@@ -166,7 +169,7 @@ RULES: Final = (
         remedy=Words("bfloat16 or float32, a correct checkpoint; no sampling setting helps", "bfloat16 或 float32、正确的检查点；采样参数无用"),
         check=Words("logits finite, a probe prompt", "logits 有限、测试提示正常"),
         judge=one_token_only,
-        sees=(NOT_A_NUMBER, ONE_TOKEN, ONE_SIGN, CAST),
+        sees=(NOT_A_NUMBER, ANSWER, ONE_TOKEN, ONE_SIGN, CAST),
         explains=("Q13",),
     ),
 )

@@ -18,7 +18,7 @@ NAME: Final = sight(
 )  # fmt: skip
 EMBEDDING: Final = sight(
     "token_embd.weight", "embed_tokens.qweight", "object has no attribute 'qweight",
-    pattern=r"token_embd\.weight.*?(?:not supported|unsupported|supported types|cannot|refused|not implemented)|(?:not supported|unsupported|does not support|refused|cannot|not implemented).*?token_embd\.weight"
+    pattern=r"token_embd\.weight.*?(?:not supported|unsupported|supported types|cannot(?! be used with preferred)|refused|not implemented)|(?:not supported|unsupported|does not support|refused|cannot|not implemented).*?token_embd\.weight"
     r"|stored as (?P<type>\w+) \(first: token_embd\.weight|(?:KeyError|no module or parameter named|not found).*?embed_tokens\.qweight|embed_tokens\.qweight\w* not found|'\w*Embedding' object has no attribute 'qweight",
 )  # fmt: skip
 DTYPES: Final = sight(

@@ -15,7 +15,7 @@ from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import STARTED, deployment
-from headway.doctor.rules.runtime.readings import PRINTED, phase_seconds, readings, transport_seconds
+from headway.doctor.rules.runtime.readings import PRINTED, last, phase_seconds, readings, transport_seconds
 from headway.doctor.rules.runtime.unknown import fields_of
 from headway.doctor.words import Words
 
@@ -42,7 +42,7 @@ def threads_share_too_few_cores(case: Case) -> Found | None:
     share = throttled_share(case.context)
     forward = _mean(case, "forward")
     other = _other_load(case)
-    crowded = total > budget and count > 1
+    crowded = total > budget and (count > 1 or share is not None and share >= _THROTTLED)
     if not crowded and not (other and total + other[0] > budget):
         return None
     slow = (share is not None and share >= _THROTTLED) or (forward is not None and forward >= 0.3)
@@ -65,12 +65,12 @@ def threads_share_too_few_cores(case: Case) -> Found | None:
     fixes = [
         Fix(
             Words(
-                f"{left} cores{' that are left' if other else ''} / {count} busy worker{'s' if count > 1 else ''} = {each} threads each, in the router's environment",
+                f"{left} cores{' that are left' if other else ''} / {count} busy worker{'s' if count > 1 else ''} = {each} thread{'s' if each > 1 else ''} each, in the router's environment",
                 f"{'剩余 ' if other else ''}{left} 个核心 / {count} 个繁忙 worker = 每个 {each} 线程，设在路由器环境中",
             ),
             f"VLLM_SRUN_CPU_THREADS={each}",
         ),
-        Fix(Words("a runtime that you start yourself takes it as a flag", "自行启动的运行时用参数指定"), f"vllm-srun serve --threads {each}"),
+        Fix(Words("a runtime that you start yourself takes it as a flag", "自行启动的运行时用参数指定"), f"--threads {each}"),
     ]
     if other:
         fixes.append(
@@ -197,6 +197,11 @@ def _own(case: Case) -> dict[str, tuple[float, Quote]]:
     found: dict[str, tuple[float, Quote]] = {}
     values: dict[str, float] = {}
     for name in ("vllm_srun_request_duration_seconds", "vllm_srun_queue_duration_seconds", "vllm_srun_forward_duration_seconds"):
+        for suffix in ("_p95", "_avg", "_mean"):
+            if mean := last(case, name + suffix):
+                values[name] = mean.value
+                found[name.split("_")[2]] = (mean.value, mean.quote)
+                break
         sums, counts = readings(case, f"{name}_sum"), readings(case, f"{name}_count")
         if sums and counts and counts[-1].value:
             values[name] = sums[-1].value / counts[-1].value

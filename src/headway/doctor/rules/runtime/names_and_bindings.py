@@ -12,6 +12,7 @@ from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import deployment, documents, inside, nearest
+from headway.doctor.rules.runtime.loose_reference import REFUSED, listed_names, loose_reference
 from headway.doctor.rules.runtime.statement import behind, called, model_of
 from headway.doctor.words import Words
 
@@ -53,7 +54,7 @@ _PLACE: Final = re.compile(r"\b((?:routing|global|providers|recipes|listeners|en
 _OF_A_CONFIGURATION: Final = re.compile(
     r"\b(?:routing|global|providers|recipes|listeners|entrypoints)[.\[]|CONFIG_VALIDATION_ERROR|[Cc]onfiguration|\b(?:decision|recipe|entrypoint|modelRefs|alias)\b"
 )
-_DECLARED: Final = re.compile(r"\b(?:declared|known|available|defined|existing)(?: [a-z]+)?(?: are|:| ?=) ?\[?(?P<list>[\w./:@\-'\"]+(?:, ?[\w./:@\-'\"]+)*)\]?")
+_LEAF: Final = re.compile(r"\.(?:model|deployment|card|signal|alias|recipe|decision|backend|name)$")
 _MEANT: Final = re.compile(r"[Dd]id you mean [\"'`]?(?P<name>[\w./:@\-]+?)[\"'`]?\?")
 _LIMIT: Final = re.compile(
     r"max_tokens (?:is |of |= ?)?(?P<asked>\d+).*?(?:at most|limit(?: is| of)?|max(?:imum)?) (?P<most>\d+)|(?P<more>\d+) tokens.*?(?:at most|limit(?: is| of)?) (?P<least>\d+)"
@@ -79,8 +80,13 @@ def model_does_not_fit(case: Case) -> Found | None:
     limit = _LIMIT.search(what)
     model = called(f"{name}{f' ({place.artifact})' if place.artifact else ''}", "the model", "该模型")
     difference = re.sub(r"^.*?->\s?[\w./\-]+: ?", "", what)
-    kind = next((word for word in ("label", "dimension", "head", "surface", "limit") if word in what.lower()), "limit" if limit else "contract")
-    sides = Words(f" ({difference})", f"（{difference}）") if kind in ("head", "dimension") and len(difference) <= 120 else Words("", "")
+    told = re.sub(r"contract \S+", "", difference.lower())  # its name may hold any of these words
+    kinds = ("label", "dimension", "head", "surface", "limit")
+    kind = next((word for word in kinds if re.search(rf"\b{word}s? (?:differ|mismatch|(?:do|does) not)", told)), "") or next(
+        (word for word in kinds if word in told), "limit" if limit else "contract"
+    )
+    both = re.search(r"\((?P<sides>[^()]{1,120})\)", difference)
+    sides = Words(f" ({both['sides']})", f"（{both['sides']}）") if both and kind in ("head", "dimension") else Words("", "")
     quotes = [hit.quote()]
     if limit and "label" not in what:
         most, asked = limit["most"] or limit["least"] or limit["small"], limit["asked"] or limit["more"] or limit["wanted"]
@@ -161,16 +167,23 @@ def _labels(what: str) -> str:
 def name_is_not_declared(case: Case) -> Found | None:
     hit = next((hit for hit in case.log.hits(UNDECLARED) if _OF_A_CONFIGURATION.search(hit.line.text)), None)
     if hit is None:
-        return None
+        hit = next((each for each in case.log.hits(REFUSED) if loose_reference(each.line.text)), None)
+        loose = loose_reference(hit.line.text) if hit else None
+        if hit is None or loose is None:
+            return None
+        name, kind = loose.name, loose.kind
+    else:
+        name = hit["name"] or hit["called"] or hit["unknown"] or hit["bare"]
+        kind = hit["kind"] or hit["no"].removeprefix("no ") or hit["kind2"] or "name"
     text = hit.line.text
-    name = hit["name"] or hit["called"] or hit["unknown"] or hit["bare"]
-    kind = hit["kind"] or hit["no"].removeprefix("no ") or hit["kind2"] or "name"
     where = _PLACE.search(text)
-    listed = _DECLARED.search(text, hit.match.end(next((group for group in ("name", "called", "unknown", "bare") if hit[group]), 0)))
     meant = _MEANT.search(text)
-    known = [part.strip(" '\"") for part in listed["list"].split(",")] if listed else []
+    known = [each for each in listed_names(text) if each != name]
     known += [each for each in _declared(case, kind) if each not in known]
+    scope = name.rpartition(":")[0]
     near = meant["name"] if meant else nearest(name, known)
+    if scope and not near and (leaf := nearest(name.rpartition(":")[2], known)):
+        near = f"{scope}:{leaf}"
     quotes: list[Quote] = [hit.quote()]
     path = f" ({where[1]})" if where else ""
     shown = ", ".join(known[:8])
@@ -179,7 +192,7 @@ def name_is_not_declared(case: Case) -> Found | None:
     if near:
         fix = Fix(
             Words(f"write {near} instead of {name}", f"把 {name} 改为 {near}"),
-            f"{where[1]}: {near}" if where else f"sed -i 's/\\b{re.escape(name)}\\b/{near}/' config.yaml",
+            f"{where[1]}: {near}" if where and _LEAF.search(where[1]) else _replacement(name, near),
         )
     else:
         fix = Fix(Words(f"correct the name, or declare {kind} {name}", f"更正名称，或声明 {kind} {name}"), f"{where[1]}" if where else None)
@@ -194,6 +207,12 @@ def name_is_not_declared(case: Case) -> Found | None:
         confidence=STATED if near or known else 0.85,
         explains=("N2", "R28"),
     )
+
+
+def _replacement(name: str, near: str) -> str:
+    """As a whole word: another name may begin with this one."""
+    inside_names = "A-Za-z0-9_./@-"
+    return f"sed -i -E 's#(^|[^{inside_names}]){re.sub(r'([.])', r'[.]', name)}([^{inside_names}]|$)#\\1{near}\\2#' config.yaml"
 
 
 def _declared(case: Case, kind: str) -> Iterator[str]:
@@ -238,6 +257,6 @@ RULES: Final = (
         remedy=Words("the nearest declared name", "最接近的已声明名称"),
         check=Words("`vllm-sr config validate`", "`vllm-sr config validate`"),
         judge=name_is_not_declared,
-        sees=(UNDECLARED,),
+        sees=(UNDECLARED, REFUSED),
     ),
 )

@@ -20,6 +20,7 @@ from headway.doctor.rules.runtime.unknown import fields_of
 from headway.doctor.words import Words
 
 PROBE: Final = sight("runtime probe failed", pattern=r"^runtime probe failed", series=True)
+ANSWERED: Final = sight("runtime ready", "runtime is ready", "runtime probe succeeded", "runtime probe ok", "attached runtime ready")
 UNREACHED: Final = sight("model runtime at ", pattern=r"model runtime at (?P<address>\S+) cannot be reached: (?P<why>.*)")
 LISTENS: Final = sight(
     "LISTEN",
@@ -43,9 +44,11 @@ NO_UPSTREAM: Final = sight(
     "no_usable",
     "backends are ",
     "backends healthy",
+    "none of the ",
+    "none of its ",
     "upstreams are ",
     pattern=r"no (?:usable |healthy |available |reachable )(?:upstream|backend|endpoint)s?\b|no upstreams?\b|no (?:backend|endpoint)s? (?:is |are )?(?:available|usable|healthy|reachable|left|for (?:the )?(?:selected )?model)"
-    r"|no_(?:(?:healthy|usable|available)_)?(?:upstream|backend)|(?:all|every|none) (?:of )?(?:the |its )?(?:\d+ )?(?:backend|upstream)s? (?:is|are) (?:down|unhealthy|unavailable|unreachable|ejected|healthy|usable)|\b0 of \d+ backends healthy|has no backend that takes requests|upstream list is empty|no endpoints available",
+    r"|no_(?:(?:healthy|usable|available)_)?(?:upstream|backend)|(?:all|every|none) (?:of )?(?:the |its )?(?:\d+ )?(?:backend|upstream|endpoint)s? (?:is|are) (?:down|unhealthy|unavailable|unreachable|ejected|healthy|usable)|\b0 of \d+ backends healthy|has no backend that takes requests|upstream list is empty|no endpoints available",
 )
 BACKEND: Final = sight(
     "backend",
@@ -58,6 +61,8 @@ _REFUSED: Final = re.compile(
     r"refused|no such host|[Nn]ame or service|no route|[Uu]nreachable|timed? ?out|i/o timeout|deadline|reset by peer|cannot connect|connect:", re.IGNORECASE
 )
 _NAME: Final = re.compile(r"no such host|[Nn]ame or service|resolution")
+_ADDRESS: Final = re.compile(r"(?:https?://[^\s,]{1,200}|[\w.\-]{1,120}:\d{2,5})")
+_URL: Final = re.compile(r"https?://[\w.\-]{1,120}:\d{2,5}|\b\d{1,3}(?:\.\d{1,3}){3}:\d{2,5}\b")
 _TIMEOUT: Final = re.compile(r"timed? ?out|i/o timeout|deadline", re.IGNORECASE)
 
 
@@ -71,6 +76,8 @@ def attached_runtime_is_not_reached(case: Case) -> Found | None:
     fields = fields_of(hit) if probe else {}
     name = str(fields.get("deployment", ""))
     place = deployment(case, name)
+    if any(each.line.number > hit.line.number and fields_of(each).get("deployment", name) == name for each in case.log.hits(ANSWERED)):
+        return None
     if ready and not place.endpoint and not fields.get("endpoint"):
         return None
     endpoint = str(fields.get("endpoint", "")) or place.endpoint or (ours["address"] if ours else "")
@@ -230,8 +237,9 @@ def no_backend_can_be_used(case: Case) -> Found | None:
     sick_name = hit["name"] if "name" in hit.match.re.groupindex else ""
     model = model or sick_name.rpartition("/")[0]
     status = 502 if sick_name else 503
-    endpoints = list(dict.fromkeys(_endpoints(case, model, hit)))
-    sick = next((each for each in case.log.hits(BACKEND) if each.line.number != hit.line.number), None)
+    endpoints = list({each.partition("//")[2] or each: each for each in reversed(list(_endpoints(case, model, hit)))}.values())[::-1]
+    said_here = {each.line.number for each in hits}
+    sick = next((each for each in case.log.hits(BACKEND) if each.line.number not in said_here), None)
     listed = ", ".join(endpoints[:4])
     known = Words(
         f" It has {len(endpoints)}: {listed}." if endpoints else " No endpoint of it is known here.",
@@ -291,12 +299,15 @@ def _never_answered(case: Case) -> tuple[Hit, ...]:
 
 def _endpoints(case: Case, model: str, hit: Hit) -> Iterator[str]:
     fields = fields_of(hit)
-    for name in ("endpoint", "backend", "address", "upstream", "base_url"):
-        if isinstance(value := fields.get(name), str) and (":" in value or "//" in value):
-            yield value
+    for value in fields.values():
+        for text in value if isinstance(value, list) else (value,):
+            if isinstance(text, str) and _ADDRESS.fullmatch(text):
+                yield text
+    yield from _URL.findall(hit.line.text)
     given = fields.get("backends") or fields.get("endpoints")
     for each in given if isinstance(given, list) else []:
-        yield str(each.get("endpoint", each.get("address", each))) if isinstance(each, dict) else str(each)
+        if isinstance(each, dict) and (address := each.get("endpoint") or each.get("address")):
+            yield str(address)
     for each in case.log.hits(BACKEND):
         told = fields_of(each)
         if model and told.get("model", model) != model:
@@ -331,7 +342,7 @@ RULES: Final = (
         ),
         check=Words("curl of /health from the router's place", "在路由器所在处 curl /health"),
         judge=attached_runtime_is_not_reached,
-        sees=(PROBE, UNREACHED, LISTENS, READY, *DEPLOYMENTS),
+        sees=(PROBE, ANSWERED, UNREACHED, LISTENS, READY, *DEPLOYMENTS),
     ),
     Rule(
         id="R28",

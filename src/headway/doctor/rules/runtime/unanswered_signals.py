@@ -11,7 +11,7 @@ from headway.doctor.evidence.masking import mask
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
-from headway.doctor.rules.runtime.deployments import SERVED, deployment, documents, inside
+from headway.doctor.rules.runtime.deployments import SERVED, Deployment, deployment, documents, inside
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.readings import Reading, growth, last, phase_seconds, readings
 from headway.doctor.rules.runtime.statement import READY
@@ -130,7 +130,7 @@ def nobody_answers(case: Case) -> Found | None:
     place = deployment(case, name)
     reason = case.log.first(FAILED_LOAD)
     count = unknown.count if unknown else 0
-    base = place.endpoint or "http://localhost:8100"
+    ask = _own_reason(place)
     shown = Words(f" Its probe says `{error[:160]}`." if error else "", f"探测结果：`{error[:160]}`。" if error else "")
     if reason is not None:
         why = mask(reason["why"])[:160]
@@ -158,10 +158,10 @@ def nobody_answers(case: Case) -> Found | None:
         fixes=[
             Fix(
                 Words(
-                    f"ask the runtime of {name or 'this deployment'} for its own reason, and repair that",
-                    f"查看 {name or '该 deployment'} 运行时自己给出的原因并修复",
+                    f"ask the runtime of {name or 'this deployment'} for its own reason (the state of `/health`, the reason of `/v1/models`), and repair that",
+                    f"查看 {name or '该 deployment'} 运行时自己给出的原因（`/health` 的状态、`/v1/models` 的原因）并修复",
                 ),
-                f"curl -s {base}/health; curl -s {base}/v1/models",
+                ask,
             ),
             Fix(
                 Words("if its process is gone, start it", "若进程已不在，启动它"),
@@ -176,6 +176,12 @@ def nobody_answers(case: Case) -> Found | None:
         weight="degraded",
         explains=("N1",) if place.endpoint else (),
     )
+
+
+def _own_reason(place: Deployment) -> str:
+    """Where a runtime says what is wrong: one that the router starts has a socket of its own, and the router repeats its `/v1/models`."""
+    base = place.endpoint or "http://localhost:8100"
+    return "curl -s localhost:8080/startup-status" if place.managed else f"curl -s {base}/health; curl -s {base}/v1/models"
 
 
 def _not_ready(case: Case) -> Reading | None:
@@ -276,7 +282,7 @@ def safety_matches_unanswered(case: Case) -> Found | None:
         name = unready.labels.get("deployment", "") if unready else ""
     place = deployment(case, name)
     reason = case.log.first(FAILED_LOAD)
-    base = place.endpoint or "http://localhost:8100"
+    ask = _own_reason(place)
     own = mask(reason["why"])[:140] if reason else ""
     told = Words(f" The deployment's reason: `{own}`." if own else "", f"该 deployment 的原因：`{own}`。" if own else "")
     gauge = last(case, "vsr_model_runtime_ready", deployment=name)
@@ -291,12 +297,12 @@ def safety_matches_unanswered(case: Case) -> Found | None:
         fixes=[
             Fix(
                 Words(
-                    f"repair deployment {name or 'of this rule'}: its own reason says what is wrong (not ready, not reachable, too slow)",
-                    f"修复 deployment {name or '（该规则所用）'}：它自己给出的原因说明问题（未就绪、不可达或太慢）",
+                    f"repair deployment {name or 'of this rule'}: its own reason (`/v1/models`) says what is wrong (not ready, not reachable, too slow)",
+                    f"修复 deployment {name or '（该规则所用）'}：它自己给出的原因（`/v1/models`）说明问题（未就绪、不可达或太慢）",
                 ),
-                f"curl -s {base}/health; curl -s {base}/v1/models",
+                ask,
             ),
-            Fix(Words("see its state as the router has it", "查看路由器记录的状态"), "curl -s localhost:8080/startup-status"),
+            *([Fix(Words("see its state as the router has it", "查看路由器记录的状态"), "curl -s localhost:8080/startup-status")] if not place.managed else []),
         ],
         verify=Words(
             f'`vsr_model_runtime_ready{{deployment="{name or "guard"}"}}` is 1 and an ordinary question is routed again',

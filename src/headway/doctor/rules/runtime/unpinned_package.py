@@ -82,6 +82,8 @@ def branch_for_a_revision(case: Case) -> Found | None:
     commit, quotes = _known_commit(case)
     source = f"https://huggingface.co/{repo}" if repo else ""
     command = f"git ls-remote {source} {'' if is_short else value} | {f'grep ^{value}' if is_short else 'cut -f1'}".replace("  ", " ") if source else None
+    if command is None and value and not is_short:
+        command = f"git ls-remote https://huggingface.co/$ARTIFACT {value} | cut -f1"
     if commit:
         command = f"revision: {commit}"
     return Found(

@@ -32,7 +32,7 @@ def _sizes(hits: Sequence[Hit]) -> tuple[int | None, int | None]:
     for hit in hits:
         fields = fields_of(hit)
         tokens += _numbers(fields, "input_tokens", "tokens", "prompt_tokens")
-        limits += _numbers(fields, "max_tokens", "scan_budget", "budget", "max_scan_tokens", "limit")
+        limits += _numbers(fields, "scan_budget", "scan_budget_tokens", "budget", "max_scan_tokens", "limit") or _numbers(fields, "max_tokens")
         if not fields.get("input_tokens"):
             tokens += [int(m["tokens"]) for m in _TOKENS.finditer(hit.line.text)]
             limits += [int(m["limit"]) for m in _LIMIT.finditer(hit.line.text)]

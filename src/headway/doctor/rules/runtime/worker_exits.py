@@ -44,6 +44,8 @@ CANNOT_RUN: Final = sight(
     "runtime command",
     "runtime_spawn_failed",
     "runtime_process_failed",
+    "runtime_process_start_failed",
+    "exec format error",
     "failed to start runtime",
     "failed to start worker",
     "cannot start worker",
@@ -53,7 +55,7 @@ CANNOT_RUN: Final = sight(
     ": not found",
     "No module named 'vllm_srun",
     "No module named vllm_srun",
-    pattern=r"(?P<command>\S{1,200}?):? (?:cannot be run|command not found)(?:: (?P<why>.*))?|(?:exec: )?\"?(?P<exe>[\w./\-]{1,200})\"?: executable file not found|\bsh: (?:\d+: )?(?P<shell>[\w./\-]+): (?:not found|No such file|Permission denied)|fork/exec \S{1,200}: |worker could not be started|runtime_spawn_failed|runtime_process_failed|(?:failed to|cannot) start (?:runtime|worker)"
+    pattern=r"(?P<command>\S{1,200}?):? (?:cannot be run|command not found)(?:: (?P<why>.*))?|(?:exec: )?\"?(?P<exe>[\w./\-]{1,200})\"?: executable file not found|\bsh: (?:\d+: )?(?P<shell>[\w./\-]+): (?:not found|No such file|Permission denied)|fork/exec \S{1,200}: |worker could not be started|exec (?P<format>\S{1,200}): exec format error|runtime_(?:process_start|start)_failed|runtime_spawn_failed|runtime_process_failed|(?:failed to|cannot) start (?:runtime|worker)"
     r"|VLLM_SRUN_COMMAND.*(?:not found|cannot|invalid|No such file)|No module named '?(?P<module>vllm_srun[\w.]*)",
 )
 SOCKET: Final = sight(
@@ -86,13 +88,14 @@ DEVICE_FAULT: Final = sight(
 )
 # a logger's name is taken off a line, so that the anchor alone tells
 IN_RUNTIME: Final = sight("vllm_srun.", "runtime_process_", "runtime_log", "model runtime process", "runtime process exited", "VLLM_SRUN_COMMAND", pattern=r"")
-_FORKED: Final = re.compile(r"fork/exec (?P<exe>[^\s:]{1,200}):")
+_ANOTHER_CAUSE: Final = re.compile(r"failed to load|did not become ready within")
+_FORKED: Final = re.compile(r"exec (?P<exe>/[^\s:]{1,200}):|No such file or directory: '(?P<file>/[^']{1,200})'")
 _XID: Final = re.compile(r"Xid(?: \([^)]*\))?:? (?P<number>\d+)")
 
 
 def worker_does_not_stay(case: Case) -> Found | None:
     cannot, socket = case.log.first(CANNOT_RUN), case.log.first(SOCKET)
-    exits = [hit for hit in case.log.hits(EXITED) if _code(hit) != _DEVICE_FAULT and "failed to load" not in hit.line.text]
+    exits = [hit for hit in case.log.hits(EXITED) if _code(hit) != _DEVICE_FAULT and not _ANOTHER_CAUSE.search(hit.line.text)]
     exits = [hit for hit in exits if _code(hit) is not None or "recycled" not in hit.line.text]
     module = case.log.first(NO_MODULE)
     if not case.log.sees(IN_RUNTIME) and not exits and (cannot is None or "SRUN" not in cannot.line.text.upper()):
@@ -139,7 +142,7 @@ def worker_does_not_stay(case: Case) -> Found | None:
     if cannot is not None and not missing:
         groups = cannot.match.re.groupindex
         forked = _FORKED.search(cannot.line.text)
-        exe = (forked["exe"] if forked else "") or next((value for group in ("command", "exe", "shell", "module") if group in groups and (value := cannot[group])), "") or (
+        exe = (forked["exe"] or forked["file"] if forked else "") or next((value for group in ("command", "exe", "shell", "module") if group in groups and (value := cannot[group])), "") or (
             command.split()[0] if command else ""
         )
         missing = cannot["module"]
@@ -160,6 +163,9 @@ def worker_does_not_stay(case: Case) -> Found | None:
     else:
         meaning = _NO_COMMAND.get(code or 0, "")
         last = next((hit["last"] for hit in exits if "last" in hit.match.re.groupindex and hit["last"]), "")
+        if module is not None and module["what"]:
+            last = last or mask(module.line.text)
+            quotes.append(module.quote())
         cause = Words(
             f"The worker of {who.en} ends at once, again and again{count.en}{f': {last[:160]}' if last else ''}{f'; {meaning}' if meaning else ''}{f' (VLLM_SRUN_COMMAND is `{command}`)' if command else ''}. Its first lines say why; the router only restarts it.",
             f"{who.zh} 的 worker 反复立即退出{count.zh}{f'：{last[:160]}' if last else ''}{f'；{_NO_COMMAND_ZH[code or 0]}' if meaning else ''}{f'（VLLM_SRUN_COMMAND 为 `{command}`）' if command else ''}。其最初几行会说明原因；路由器只是不断重启它。",
@@ -222,11 +228,13 @@ def device_fault(case: Case) -> Found | None:
     place = deployment(case, name)
     what = mask((fault["what"] or fault.line.text).strip())[:160] if faults else ""
     times = max(len(exits), 1)
-    device = place.device or (m[0] if (m := re.search(r"\b(?:cuda|rocm):\d+", fault.line.text)) else "the GPU")
+    named = re.search(r"\b(?:cuda|rocm):\d+", fault.line.text)
+    device = place.device if ":" in place.device else named[0] if named else "the GPU"
+    device_zh = device if ":" in device else "该 GPU"
     driver = next((hit for hit in faults if "Xid" in hit.line.text), None)
     again = Words(
         "once; the restart is automatic and enough" if times == 1 else f"{times} times: hardware or driver of {device}",
-        "发生一次；自动重启已足够" if times == 1 else f"发生 {times} 次：应怀疑 {device} 的硬件或驱动",
+        "发生一次；自动重启已足够" if times == 1 else f"发生 {times} 次：应怀疑 {device_zh} 的硬件或驱动",
     )
     known = Words(f" The driver logged Xid {xid}." if xid else "", f"驱动记录了 Xid {xid}。" if xid else "")
     told = Words(f" (`{what}`)" if what else ", whose text is not in this log", f"（`{what}`）" if what else "（其文本不在本日志中）")

@@ -14,7 +14,7 @@ from headway.doctor.facts.complaint import complains_of
 from headway.doctor.facts.load import LoadShape, shape_of
 from headway.doctor.facts.metrics import span_of
 from headway.doctor.facts.processor_use import busy_processes, gpu_use
-from headway.doctor.facts.requests import QUEUE, medians
+from headway.doctor.facts.requests import QUEUE, RequestRow, medians
 from headway.doctor.finding import Abstention, Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
@@ -96,7 +96,7 @@ def benchmark_artefact(case: Case) -> Found | None:
             0.75,
         )
     if not results:
-        return None
+        return _spread([BenchResult(values, {"output_rate": row.quote}) for row in case.requests if (values := _run_of(row))])
     shape = shape_of(case.load)
     hits = shape.hit_rate if shape else None
     if hits is not None and hits >= 0.5 and shape is not None:
@@ -110,6 +110,13 @@ def benchmark_artefact(case: Case) -> Found | None:
             0.65,
         )
     return _spread(results)
+
+
+def _run_of(row: RequestRow) -> dict[str, float]:
+    """A row of a table of repeated runs; empty when it is none."""
+    rate, again = row.number("tokens_per_s", "tok_per_s", "tok/s", "tokens/s", "output_tok_per_s", "out_tok_per_s"), row.number("run", "repeat", "round", "trial")
+    named = {"output_rate": rate, "requests": row.number("requests", "num_prompts", "prompts"), "concurrency": row.number("concurrency", "max_concurrency")}
+    return {name: value for name, value in named.items() if value is not None} if rate and again is not None else {}
 
 
 def _pinned(case: Case, command: str) -> str | None:

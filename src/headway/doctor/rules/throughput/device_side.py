@@ -32,6 +32,7 @@ GPU_SLOWDOWN: Final = sight(
 )
 LORA_NATIVE: Final = sight("does not support custom kernels for LoRA", "LoRA is not supported with torch.compile", "disabling torch.compile because of LoRA")
 
+_READING_SPEED: Final = 8.0  # tokens/s of one sequence
 _CLOCK: Final = re.compile(r"(?i)(?:sm|gpu|graphics).*(?:clock|mhz)")
 _EXPERTS: Final = re.compile(r"E=(?P<experts>\d+),N=(?P<width>\d+),device_name=(?P<device>[\w.\-]+?)(?:,dtype=(?P<dtype>\w+))?(?:,block_shape=[^.]*)?\.json")
 
@@ -105,7 +106,7 @@ def across_sockets(case: Case) -> Found | Abstention | None:
         if wide and bothers and shape_of(case.load) is not None:
             return _sockets(case, nodes, case.context.quote(bind_path), remote)
     bound = _bound_cores(case)
-    if bound is not None and len(nodes) > 1 and shape_of(case.load) is not None and sum(1 for cores in nodes.values() if set(cores) & bound[0]) > 1:
+    if bound is not None and len(nodes) > 1 and shape_of(case.load) is not None and len([1 for cores in nodes.values() if set(cores) & bound[0]]) > 1:
         return _sockets(case, nodes, bound[1], remote)
     if remote is not None and remote[0] >= 0.2:
         return _sockets(case, nodes, remote[1], remote)
@@ -131,7 +132,7 @@ def _sockets(case: Case, nodes: dict[int, tuple[int, ...]], quote: Quote, remote
     share_zh = f"，{remote[0]:.0%} 的页面在另一个节点上" if remote else ""
     count = max(2, len(nodes))
     bind = "|".join(_range(cores) for _, cores in sorted(nodes.items()))
-    fixes = [Fix(Words("keep one process on one node, cores and memory", "让单个进程的核和内存都在一个节点上"), f"numactl --cpunodebind=0 --membind=0 {case.launch.command}".rstrip())]
+    fixes = [Fix(Words("keep one process on one node, cores and memory", "让单个进程的核和内存都在一个节点上"), _on_node(case, "0"))]
     if bind:
         fixes.insert(
             0,
@@ -151,6 +152,12 @@ def _sockets(case: Case, nodes: dict[int, tuple[int, ...]], quote: Quote, remote
         confidence=0.7,
         weight="degraded",
     )
+
+
+def _on_node(case: Case, node: str) -> str | None:
+    """The server's own command on one node; None when nothing tells what it was."""
+    command = case.launch.command or (f"vllm serve {case.launch.model}" if case.launch.model and case.launch.program in ("vllm", "") else "")
+    return f"numactl --cpunodebind={node} --membind={node} {command}" if command else None
 
 
 def _numa_nodes(case: Case) -> dict[int, tuple[int, ...]]:
@@ -188,8 +195,8 @@ def _far_from_gpu(case: Case) -> Found | None:
             f"The process may only run on cores {here}, but GPU 0 belongs to cores {row[1]} (NUMA node {node}): every launch and copy crosses the link between the sockets.",
             f"进程只能在核 {here} 上运行，而 GPU 0 属于核 {row[1]}（NUMA 节点 {node}）：每次启动 kernel 和拷贝都要跨插槽。",
         ),
-        evidence=[case.context.quote("host.affinity"), case.context.quote("host.topology")],
-        fixes=[Fix(Words(f"bind the process and its memory to the node of the GPU (cores {row[1]})", f"把进程及其内存绑定到 GPU 所在节点（核 {row[1]}）"), f"numactl --cpunodebind={node} --membind={node} {case.launch.command}".rstrip())],
+        evidence=[case.context.quote("host.affinity", f"affinity {here}"), case.context.quote("host.topology", " ".join(row[0].split()))],
+        fixes=[Fix(Words(f"bind the process and its memory to the node of the GPU (cores {row[1]})", f"把进程及其内存绑定到 GPU 所在节点（核 {row[1]}）"), _on_node(case, node))],
         verify=Words(f"taskset -cp $(pgrep -f EngineCore | head -1) lists {row[1]}; the same benchmark before and after", f"taskset -cp $(pgrep -f EngineCore | head -1) 列出 {row[1]}；同一基准测试前后对比"),
         confidence=0.7,
         weight="degraded",
@@ -205,7 +212,7 @@ def _remote_share(case: Case) -> tuple[float, Quote] | None:
         if hits and misses and int(hits[1]) + int(misses[1]):
             return int(misses[1]) / (int(hits[1]) + int(misses[1])), case.context.quote(f"host.probes.{index}")
         pages = [float(size) for size in re.findall(r"(?i)\bnode ?\d+\D{1,4}(\d+(?:\.\d+)?) ?[MG]i?B", text)] if "numastat" in text else []
-        if len(pages) > 1 and sum(pages) and on_cpu(case.log, case.context, case.device):
+        if len(pages) > 1 and max(pages) > 0 and on_cpu(case.log, case.context, case.device):
             return 1 - max(pages) / sum(pages), case.context.quote(f"host.probes.{index}")
     return None
 
@@ -290,7 +297,7 @@ def adapters_on_cpu(case: Case) -> Found | None:
             )
         ],
         verify=Words("the same benchmark with the merged model: tokens/s rises", "用合并后的模型跑同一基准测试：tokens/s 上升"),
-        confidence=0.7 if said and shape else 0.6 if complaint else 0.45,
+        confidence=0.7 if said and shape else 0.6 if complaint else 0.55 if shape and (shape.per_request or _READING_SPEED) < _READING_SPEED else 0.45,
         weight="degraded",
     )
 

@@ -35,9 +35,11 @@ def eager_mode(case: Case) -> Found | None:
     if share is not None and share[0] >= _NEAR_ROOF:
         confidence = 0.4
     speed, speed_zh = _speed(shape, share)
+    name = "disable_cuda_graph" if case.launch.program == "sglang" else "enforce_eager"
     seqs = case.launch.flags.get("max_num_seqs")
     small = seqs is not None and seqs.value.isdigit() and int(seqs.value) <= 32
-    fixes = [Fix(Words("start without --enforce-eager, so that CUDA graphs are captured", "启动时去掉 --enforce-eager，让 CUDA graph 被捕获"), _command_without(case))]
+    flag, restart = ("--disable-cuda-graph", None) if case.launch.program == "sglang" else ("--enforce-eager", "--no-enforce-eager")
+    fixes = [Fix(Words(f"start without {flag}, so that CUDA graphs are captured", f"启动时去掉 {flag}，让 CUDA graph 被捕获"), _command_without(case, flag) or restart)]
     if small and seqs is not None:
         fixes.append(
             Fix(
@@ -46,9 +48,9 @@ def eager_mode(case: Case) -> Found | None:
         )
     return Found(
         cause=Words(
-            f"enforce_eager is on, so every kernel of every step is launched from Python instead of one captured graph{speed}."
+            f"{name} is on, so every kernel of every step is launched from Python instead of one captured graph{speed}."
             " At small batches the launches, not the GPU, set the time per token; a larger card would not help.",
-            f"启用了 enforce_eager：每一步的每个 kernel 都由 Python 逐个启动，而不是一次重放 CUDA graph{speed_zh}。小批次下决定每个 token 耗时的是启动开销而不是 GPU；换更大的卡没有帮助。",
+            f"启用了 {name}：每一步的每个 kernel 都由 Python 逐个启动，而不是一次重放 CUDA graph{speed_zh}。小批次下决定每个 token 耗时的是启动开销而不是 GPU；换更大的卡没有帮助。",
         ),
         evidence=[eager.quote, *([shape.middle.quote] if shape else [])],
         fixes=fixes,
@@ -65,6 +67,9 @@ def _eager(case: Case) -> Fact[str] | None:
     """The place that says that eager mode is on: a flag, the engine's configuration, or a warning."""
     for facts in (case.launch.flags, case.launch.config):
         fact = facts.get("enforce_eager")
+        if fact and fact.value.lower() in ("true", "1"):
+            return fact
+        fact = facts.get("disable_cuda_graph")
         if fact and fact.value.lower() in ("true", "1"):
             return fact
     hit = case.log.first(SAID_SO)
@@ -91,12 +96,10 @@ def _speed(shape: LoadShape | None, share: tuple[float, float] | None) -> tuple[
     return said, said_zh
 
 
-def _command_without(case: Case) -> str | None:
+def _command_without(case: Case, flag: str) -> str | None:
     """The user's own command without the flag, when it is one."""
     words = case.launch.command.split()
-    if "--enforce-eager" not in words:
-        return "--no-enforce-eager"
-    return " ".join(word for word in words if word != "--enforce-eager")
+    return " ".join(word for word in words if word != flag) if flag in words else None
 
 
 RULES: Final = (

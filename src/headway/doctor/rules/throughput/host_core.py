@@ -58,7 +58,7 @@ def host_core(case: Case) -> Found | Abstention | None:
     front = bool(_FRONT.search(pinned.name)) and not re.search(r"(?i)engine.?core", pinned.name)
     who, who_zh = ("the API process (text, JSON, streaming)", "API 进程（文本、JSON、流式输出）") if front else ("the engine process (scheduling, sampling)", "引擎进程（调度、采样）")
     gpu_text = f"the GPU is busy only {gpu.value:.0%} of the time" if gpu else "the GPU's use is unknown"
-    gpu_zh = f"GPU 只有 {gpu.value:.0%} 的时间在计算" if gpu else "GPU 利用率未知"
+    gpu_zh = f" GPU 只有 {gpu.value:.0%} 的时间在计算" if gpu else " GPU 利用率未知"
     load = f" at {shape.running:g} running requests and {shape.generation_rate:.0f} tokens/s" if shape and shape.generation_rate else ""
     load_zh = f"（{shape.running:g} 个请求在运行，{shape.generation_rate:.0f} tokens/s）" if shape and shape.generation_rate else ""
     return Found(
@@ -100,6 +100,14 @@ def _less_host_work(case: Case, front: bool, processes: int) -> list[Fix]:
         fixes.append(Fix(Words(f"run {processes} API processes in front of the engine", f"在引擎前运行 {processes} 个 API 进程"), f"--api-server-count {processes}"))
         fixes.append(Fix(Words("send several tokens per stream event", "每个流式事件发送多个 token"), "--stream-interval 8"))
         fixes.append(Fix(Words("switch the access log off", "关闭访问日志"), "--disable-uvicorn-access-log"))
+        fixes.append(
+            Fix(
+                Words(
+                    "take text work off each token: fewer stop strings, no logprobs, no streaming where nobody reads along; a host with faster cores",
+                    "减少每个 token 的文本工作：更少的 stop 字符串、不要 logprobs、无人实时阅读时不用流式输出；或换单核更快的主机",
+                )
+            )
+        )
     else:
         fixes.append(Fix(Words("overlap scheduling with the GPU's work", "让调度与 GPU 计算重叠"), "--async-scheduling"))
         fixes.append(

@@ -132,7 +132,8 @@ def answers_to_the_limit(case: Case) -> Found | None:
     confidence = 0.75 if long and most else 0.6 if (unknown and most) or (complains_of(case.context, "throughput") and (unknown or (tokens or 0) >= 256)) else 0.4
     mean = f", {tokens:,.0f} tokens on average" if tokens else ""
     mean_zh = f"，平均 {tokens:,.0f} 个 token" if tokens else ""
-    bound = max(64, int(tokens // 2 // 64 * 64)) if tokens else 512
+    bound = max(64, int(tokens // 2 // 64 * 64)) if tokens else None
+    shown, shown_zh = (" (shown: half of the present mean)", "（此处为目前平均值的一半）") if bound else ("", "")
     return Found(
         cause=Words(
             f"{cut:,.0f} of {all_:,.0f} answers ({cut / all_:.0%}) end by finish reason `length`{mean}: they run to max_tokens instead of stopping, and occupy the batch and the cache for it.",
@@ -140,7 +141,7 @@ def answers_to_the_limit(case: Case) -> Found | None:
         ),
         evidence=[quote],
         fixes=[
-            Fix(Words("set max_tokens in the requests to what is needed (shown: half of the present mean)", "在请求中把 max_tokens 设为实际所需（此处为目前平均值的一半）"), f'"max_tokens": {bound}'),
+            Fix(Words(f"set max_tokens in the requests to what is needed{shown}", f"在请求中把 max_tokens 设为实际所需{shown_zh}"), f'"max_tokens": {bound}' if bound else None),
             Fix(
                 Words(
                     "use the chat endpoint with the model's own chat template (a base model or a wrong template never writes its end token), or add stop strings",
@@ -173,7 +174,7 @@ def several_answers_each(case: Case) -> Found | None:
         fixes=[
             Fix(Words("ask for one answer without beam search", "只要一个答案，不用束搜索（beam search）"), '"use_beam_search": false, "n": 1')
             if "beam" in what
-            else Fix(Words("ask for one answer (n = 1, no best_of)", "只要一个答案（n = 1，不用 best_of）"), '"n": 1')
+            else Fix(Words("ask for one answer (n = 1, no best_of)", "只要一个答案（n = 1，不用 best_of）"), '"n": 1, "best_of": 1' if "best_of" in what else '"n": 1')
         ],
         verify=Words(f"the same requests with one answer each: requests per second rise by up to {times:g} x", f"同样的请求每个只要一个答案：每秒请求数最多提高 {times:g} 倍"),
         confidence=0.75,

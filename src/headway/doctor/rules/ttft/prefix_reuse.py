@@ -65,6 +65,8 @@ def prefix_never_hits(case: Case) -> Found | Abstention | None:
         return None
     index, other, overlap = pair
     block = _block_size(case)
+    if overlap.alike >= _ALIKE and overlap.tokens < block and (short := _short_prompts(case, overlap, block, index, hits)):
+        return short
     if overlap.kind == "nothing" or overlap.prefix_tokens >= max(4 * block, overlap.tokens // 2) or overlap.alike < _ALIKE:
         short = _short_prompts(case, overlap, block, index, hits) if overlap.kind == "nothing" else None
         return short or _thrash(case, overlap, shape)
@@ -185,9 +187,9 @@ def _short_prompts(case: Case, overlap: Overlap, block: int, index: int, hits: f
             f"提示词是重复的，但只有约 {tokens} 个 token，而一个块是 {block} 个：只缓存完整的块，因此无法命中。这耗时很少。",
         ),
         evidence=[case.context.quote(f"requests.{index}", f"about {tokens} tokens, block size {block}")],
-        fixes=[Fix(Words(f"nothing has to be done below {2 * block} tokens; to get hits put a longer common prefix first", f"低于 {2 * block} 个 token 无需处理；若要命中，在最前放更长的公共前缀"))],
+        fixes=[Fix(Words(f"to get hits put a common prefix of more than {2 * block} tokens (two blocks) first in every prompt; shorter prompts need nothing", f"若要命中，在每个提示词最前放超过 {2 * block} 个 token（两个块）的公共前缀；更短的提示词无需处理"))],
         verify=Words(f"a prompt of more than {2 * block} tokens sent twice: vllm:prefix_cache_hits_total grows", f"发送两次超过 {2 * block} 个 token 的提示词：vllm:prefix_cache_hits_total 增长"),
-        confidence=0.75 if block > 64 else 0.5,
+        confidence=0.75 if block > 64 else 0.65 if _ASKS.search(case.context.text("said")) else 0.5,
         weight="degraded",
     )
 

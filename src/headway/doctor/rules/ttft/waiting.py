@@ -72,7 +72,7 @@ def _capacity_fixes(case: Case, seen: FirstToken, shape: LoadShape | None, cap: 
     rate = _sustainable(case.requests, shape)
     at = f" (this server finishes about {rate:.2f} requests/s)" if rate else ""
     at_zh = f"（该服务器每秒约完成 {rate:.2f} 个请求）" if rate else ""
-    fixes.append(Fix(Words(f"add capacity: {replicas} replicas behind a load balancer", f"增加容量：在负载均衡后运行 {replicas} 个副本")))
+    fixes.append(Fix(Words(f"add capacity, so that the queue drains: {replicas} replicas behind a load balancer", f"增加容量以消除排队：在负载均衡后运行 {replicas} 个副本")))
     fixes.append(
         Fix(
             Words(
