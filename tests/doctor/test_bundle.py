@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from headway.doctor.bundle import _HEAD_BYTES, _TAIL_BYTES, Bundle, make_bundle
+from headway.doctor.bundle import Bundle, make_bundle
+from headway.doctor.bundled_log import bundled_log, without_users_words
 from headway.errors import DoctorError
 
 _KEY = "sk-TESTONLY-0123456789abcdef"
@@ -59,6 +61,7 @@ def context() -> dict[str, Any]:
         "command": "vllm serve org/m --api-key secret1one secret2two --port 8000",
         "env": {"HF_TOKEN": _TOKEN, "VLLM_API_KEY": "envsecret55", "VLLM_LOGGING_LEVEL": "DEBUG"},
         "files": {"config.yaml": _CONFIG},
+        "requests": [{"id": 1, "prompt": "call me at +49 30 1234567", "ttft_cli_s": 0.5}, "odd"],
         "host": {"processes": [{"pid": 1, "command": f"x --hf-token {_TOKEN}"}]},
     }
 
@@ -88,6 +91,9 @@ def test_no_words_of_users_unless_asked_for(log: Path) -> None:
     assert "Received request cmpl-1" in text
     for word in _WORDS_OF_USERS:
         assert word not in text, word
+    assert "ttft_cli_s: 0.5" in text
+    assert "prompts left out" in text
+    assert "1234567" in bundle(log, request_text=True).members["context.yaml"]
     kept = bundle(log, request_text=True).members["logs/00-server.log"]
     assert "call me at" in kept
     assert "secret1one" not in kept
@@ -113,19 +119,14 @@ def test_the_check_lists_each_place_without_the_value(log: Path) -> None:
 
 def test_a_large_log_keeps_both_ends(tmp_path: Path) -> None:
     path = tmp_path / "large.log"
-    line = b"x" * 1023 + b"\n"
-    with path.open("wb") as stream:
-        stream.write(b"the first line\n")
-        for _ in range((_HEAD_BYTES + _TAIL_BYTES) // 1024 + 4096):
-            stream.write(line)
-        stream.write(b"the last line\n")
-    text = make_bundle("", "", {}, [path], None).members["logs/00-large.log"]
+    path.write_text("the first line\n" + ("x" * 99 + "\n") * 400 + "the last line\n")
+    text = bundled_log(path, False, 2000, 8000)
     assert text.startswith("the first line\n")
     assert text.endswith("the last line\n")
     [gap] = [entry for entry in text.split("\n") if "bytes left out" in entry]
-    left_out = int(gap.split()[1])
-    assert len(text) - len(gap) - 1 + left_out == path.stat().st_size
-    assert len(text) <= _HEAD_BYTES + _TAIL_BYTES + 100
+    assert len(text) - len(gap) - 1 + int(gap.split()[1]) == path.stat().st_size
+    assert 9800 < len(text) <= 10_000 + len(gap)
+    assert bundled_log(path, False) == path.read_text(), "by default 20 MiB are kept"
 
 
 def test_the_same_input_gives_the_same_bytes(log: Path, tmp_path: Path) -> None:
@@ -153,3 +154,34 @@ def test_a_log_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DoctorError) as caught:
         make_bundle("", "", {}, [tmp_path / "absent.log"], None)
     assert caught.value.reason == "log_unreadable"
+
+
+def test_words_over_several_lines() -> None:
+    text = (
+        "INFO 01-02 03:04:05 [logger.py:39] Received request c-1: prompt: 'my name is\nAnna \"quoted\",\n\nfrom Bonn', params: SamplingParams(n=1)\n"
+        "INFO 01-02 03:04:06 [logger.py:39] next line\n"
+        "request body: {\n  \"messages\": \"secret wish\"\n}\n"
+        "Traceback (most recent call last):\n  File x\nValueError: why\n"
+    )
+    kept = without_users_words(text)
+    for word in ("my name", "Anna", "Bonn", "wish"):
+        assert word not in kept, word
+    for word in ("Received request c-1", "next line", "File x", "ValueError: why"):
+        assert word in kept, word
+    assert kept.count("\n") == text.count("\n"), "lines keep their numbers"
+
+
+@pytest.mark.parametrize("text", ["prompt_token_ids: [1, 22]", '"prompt": [1, 22]', "input_ids=[1,22", "output_token_ids: [22]"])
+def test_token_ids_are_words_too(text: str) -> None:
+    assert "22" not in without_users_words(f"x {text}")
+
+
+def test_a_packed_log(tmp_path: Path) -> None:
+    path = tmp_path / "server.log.gz"
+    path.write_bytes(gzip.compress(_LOG.encode()))
+    text = make_bundle("", "", {}, [path], None).members["logs/00-server.log.gz.txt"]
+    assert "Application startup complete" in text
+    assert "secret1one" not in text
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(DoctorError, match="cannot be read"):
+        make_bundle("", "", {}, [path], None)

@@ -12,7 +12,7 @@ from headway.cli.doctor_answer import Form, answer, form_options
 
 @click.command("serve")
 @click.argument("url")
-@click.option("--watch", "watched", is_flag=True, help="A live view of load, cache and processor, until Ctrl-C; then the report.")
+@click.option("--watch", "watched", is_flag=True, help="A live view of load, cache and processor, until --seconds are over or Ctrl-C; then the report.")
 @click.option("--seconds", type=click.FloatRange(1, 3600), default=8.0, show_default=True, help="How long to look.")
 @click.option("--requests", type=click.IntRange(0, 20), default=3, show_default=True, help="Tiny requests of 16 tokens to time; 0 sends none.")
 @click.option("--timeout", type=click.FloatRange(1, 3600), default=60.0, show_default=True, help="Seconds that an answer may take before it counts as none.")

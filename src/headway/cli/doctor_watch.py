@@ -31,11 +31,11 @@ Seen = Callable[[Mapping[str, Any]], None]
 
 @contextmanager
 def progress_of_samples(samples: int, *, live: bool, quiet: bool) -> Iterator[Seen]:
-    """A function to call with each sample. Draws on standard error; nothing when `quiet`."""
-    if quiet:
+    """A function to call with each sample. Draws on standard error; nothing when `quiet`, no bar without a terminal."""
+    console = Console(stderr=True)
+    if quiet or not (live or console.is_terminal):
         yield lambda sample: None
         return
-    console = Console(stderr=True)
     if live:
         view = LoadView()
         with Live(view.table(), console=console, refresh_per_second=4) as screen:

@@ -17,7 +17,6 @@ from headway.quantization.claim_fields import Claim, flag, group_size, integer, 
 from headway.quantization.grouped_affine import grouped_affine
 from headway.quantization.packed_weight import FLOATS, WHOLE, Axis, PackedLayout, Part, Parts, finite
 
-_PLACE: Final = (0, 4, 1, 5, 2, 6, 3, 7)  # of column j of a word
 _WORDS: Final = Axis("out", 8)
 
 
@@ -43,7 +42,7 @@ class Awq:
         }
 
         def dequantize(found: Parts, rows: range) -> torch.Tensor:
-            q, zeros = (_columns(found[name], len(rows)).t().contiguous() for name in ("qweight", "qzeros"))
+            q, zeros = (_outputs(found[name])[: len(rows)] for name in ("qweight", "qzeros"))
             return grouped_affine(q, finite(title, found["scales"]).t(), zeros.float(), group)
 
         return PackedLayout(title, parts, dequantize), shape
@@ -59,7 +58,7 @@ def awq(claim: Claim) -> Awq:
     return Awq(group_size(claim, ("group_size", "q_group_size"), 128))
 
 
-def _columns(words: torch.Tensor, count: int) -> torch.Tensor:
-    """int32 [k, out/8] -> uint8 [k, out]."""
-    nibbles = unpack_words(words, 4, words.shape[-1] * 8)
-    return nibbles.view(len(nibbles), -1, 8)[..., list(_PLACE)].flatten(-2)[..., :count]
+def _outputs(words: torch.Tensor) -> torch.Tensor:
+    """int32 [k, out/8] -> uint8 [out, k]. Column 2a + b of a word is its number 4b + a."""
+    numbers = unpack_words(words, 4, words.shape[-1] * 8).view(len(words), -1, 2, 4)
+    return numbers.permute(1, 3, 2, 0).reshape(-1, len(words))

@@ -16,7 +16,11 @@ def unpack_words(words: torch.Tensor, bits: int, count: int) -> torch.Tensor:
     # Eight numbers take `bits` whole bytes, and each lies in at most two of them.
     padded = torch.nn.functional.pad(raw, (0, -raw.shape[-1] % bits))
     groups = padded.view(*padded.shape[:-1], -1, bits)
-    start = torch.arange(8) * bits
-    low, shift = start // 8, (start % 8).to(torch.int32)
-    pairs = groups[..., low].int() | (groups[..., (low + 1).clamp_max(bits - 1)].int() << 8)
-    return ((pairs >> shift) & ((1 << bits) - 1)).to(torch.uint8).flatten(-2)[..., :count]
+    numbers = []
+    for place in range(8):
+        first, shift = divmod(place * bits, 8)
+        number = groups[..., first] >> shift
+        if shift + bits > 8:
+            number |= groups[..., first + 1] << (8 - shift)
+        numbers.append(number & ((1 << bits) - 1))
+    return torch.stack(numbers, -1).flatten(-2)[..., :count]

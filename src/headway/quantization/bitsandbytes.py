@@ -79,7 +79,7 @@ def _layout(kind: str, state: Mapping[str, Any], module: str) -> tuple[PackedLay
         scales = _scales(title, found, outer, offset) if nested else finite(title, found["weight.absmax"])
         first, last = wanted.start * width, wanted.stop * width
         own = scales[first // block : math.ceil(last / block)].repeat_interleave(block)[first % block :][: last - first]
-        return (finite(title, found["weight.quant_map"])[indices.int()] * own).view(len(wanted), width)
+        return (finite(title, found["weight.quant_map"]).index_select(0, indices.int()) * own).view(len(wanted), width)
 
     return PackedLayout(title, parts, dequantize, whole=not apart), (rows, width)
 

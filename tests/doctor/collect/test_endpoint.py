@@ -140,6 +140,8 @@ def test_other_peoples_requests_are_what_is_left() -> None:
     own = [{"ttft_srv_s": 0.5}, {"ttft_srv_s": 0.5}]
     assert others(before, after, own) == {"id": "mean of 2 other requests", "ttft_srv_s": 1.5}
     assert others(before, {"time_to_first_token_seconds": (11.0, 7.0)}, own) is None
+    mixed = [{"ttft_srv_s": 0.5}, {"ttft_cli_s": 0.7}]  # during the second another request ended
+    assert others(before, after, mixed) == {"id": "mean of 2 other requests", "ttft_srv_s": 1.4}
 
 
 def test_samples_keep_what_decides_about_the_cache(tmp_path: Path) -> None:

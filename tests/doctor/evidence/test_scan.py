@@ -20,7 +20,9 @@ from headway.errors import DoctorError
 BOOM = sight("boom")
 ERROR = sight("Error", pattern=r"^(?P<type>\w+Error)(?:: (?P<message>.*))?$")
 SERIES = sight("tick", pattern=r"tick (?P<n>\d+)", series=True)
-SIGHTS = (BOOM, ERROR, SERIES)
+ROW = sight("never without a head", pattern=r"^(?P<name>\S+) +(?P<n>\d+)$", series=True)
+HEAD = sight("name  count", below=ROW)
+SIGHTS = (BOOM, ERROR, SERIES, ROW, HEAD)
 
 
 def read(text: str | bytes) -> Log:
@@ -171,3 +173,26 @@ def test_quotes_stand_in_the_file(raw: str) -> None:
 
 def _uncoloured(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+
+
+def names(text: str) -> list[str]:
+    return [hit["name"] for hit in read(text).hits(ROW)]
+
+
+def test_lines_below_a_hit_need_no_anchor_until_one_does_not_match() -> None:
+    assert names("x 1\nname  count\na 1\nb 2\nend of it\nc 3\n") == ["a", "b"]
+    assert names("vllm-1  | name  count\r\nvllm-1  | a 1\r\nname  count\nb 2\n") == ["a", "b"]
+    assert names("name  count") == []
+
+
+def test_rows_go_on_in_the_next_block_and_end_with_the_file(tmp_path: Path) -> None:
+    filler = "plain text without meaning\n" * 40_000
+    assert names(filler + "name  count\n" + "".join(f"row{n} {n}\n" for n in range(900)) + filler) == [f"row{n}" for n in range(900)]
+    for file, text in (("one", "name  count\na 1"), ("two", "b 2\n")):
+        (tmp_path / file).write_text(text)
+    log = read_logs([tmp_path / "one", tmp_path / "two"], SIGHTS)
+    assert [hit["name"] for hit in log.hits(ROW)] == ["a"]
+
+
+def test_a_table_is_followed_for_a_bounded_number_of_lines() -> None:
+    assert len(names("name  count\n" + "".join(f"row{n} {n}\n" for n in range(3000)))) == 1024

@@ -6,6 +6,7 @@ import pytest
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.context import Context
+from headway.doctor.evidence.log.line import Line
 from headway.doctor.evidence.log.scan import read_text
 from headway.doctor.facts.launch import Launch, command_flags
 from headway.doctor.rules.catalogue import sights
@@ -79,3 +80,23 @@ def test_damaged_words_of_the_engine_are_no_facts() -> None:
     found = launch("INFO non-default args: {'model': 'm', oops}\nINFO LLM engine (v1) with config: model='m', x=\n")
     assert found.flags == {}
     assert found.value("model") == "m"
+
+
+def test_an_init_line_without_a_version() -> None:
+    found = launch("INFO llm_engine.py:79] Initializing an LLM engine with config: model='codellama/CodeLlama-34b-hf', max_seq_len=16384\n")
+    assert (found.program, found.version, found.model, found.number("max_model_len")) == ("vllm", "", "codellama/CodeLlama-34b-hf", 16384)
+
+
+def test_options_of_sglang_under_the_names_of_the_flags() -> None:
+    found = launch("[2026-11-29 09:14:03] server_args=ServerArgs(model_path='org/m', mem_fraction_static=0.5, tp_size=2)\n")
+    assert (found.model, found.value("gpu_memory_utilization"), found.value("tp_size")) == ("org/m", "0.5", "2")
+
+
+def test_of_many_starts_the_last_wins_and_each_name_is_quoted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    quote = Line.quote
+    monkeypatch.setattr(Line, "quote", lambda line, start=0: (asked.append(line.number), quote(line, start))[1])
+    lines = "".join(f"INFO LLM engine (v0.32.0) with config: model='m', dtype=d{number}, seed={number}\n" for number in range(50))
+    found = launch(lines + "INFO LLM engine (v0.32.0) with config: model='m', dtype=last\n")
+    assert (found.value("dtype"), found.value("seed")) == ("last", "49")
+    assert len(asked) == 3

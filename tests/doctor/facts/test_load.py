@@ -67,6 +67,12 @@ def test_several_scrapes_go_before_lines(tmp_path: Path) -> None:
     assert [sample.generation_rate for sample in samples] == [None, 40]
 
 
+def test_scrapes_without_requests_leave_the_lines_in_place(tmp_path: Path) -> None:
+    context = Context({"metrics": [{"t": 0, "vllm:num_preemptions_total": 5}, {"t": 10, "vllm:num_preemptions_total": 12}]})
+    (sample,) = load_of(_log(tmp_path, NEW), context)
+    assert (sample.running, sample.waiting, sample.preemptions) == (47, 25, 7)
+
+
 def test_one_scrape_has_no_rates() -> None:
     (sample,) = load_of(Log(), Context({"metrics": [{"vllm:num_requests_running": 3, "vllm:gpu_cache_usage_perc": 0.5, "vllm:generation_tokens_total": 100}]}))
     assert (sample.running, sample.usage, sample.generation_rate) == (3, 0.5, None)

@@ -42,6 +42,25 @@ def test_two_tables_keep_their_own_columns(tmp_path: Path) -> None:
     assert "first_content_s" not in rows[0].cells
 
 
+def test_rows_of_any_name(tmp_path: Path) -> None:
+    rows = _rows(
+        tmp_path,
+        "| request | prompt_tok | ttft_srv_s |\n|---------|------------|------------|\n| cmpl-9f | 64 | 0.2 |\n| 7 | 32 | - |\n"
+        "variant  reqs  itl_ms  tokens_per_s\nstream on + 40 stops  64  47  1350\nno stops  64  15  4100\nINFO:     10.4.1.9:31000 - done\n",
+    )
+    assert [row.id for row in rows] == ["cmpl-9f", "7", "stream on + 40 stops", "no stops"]
+    assert [row.number("ttft_srv_s") for row in rows] == [0.2, None, None, None]
+    assert rows[2].number("tokens_per_s") == 1350
+    assert rows[0].quote.line == 3
+
+
+def test_timings_one_level_deeper() -> None:
+    context = Context({"requests": [{"prompt": "secret", "timings": {"queue": 3, "prefill_ms": 120, "connect_s": 0.5}, "usage": {"prompt_tokens": 9}}]})
+    (row,) = requests_of(Log(), context)
+    assert (row.seconds("queue_s"), row.seconds("prefill_s"), row.seconds("connect_s"), row.number("prompt_tokens")) == (3, 0.12, 0.5, 9)
+    assert "secret" not in row.quote.text
+
+
 def test_words_of_users_are_never_quoted() -> None:
     context = Context({"requests": [{"prompt": "my secret plan", "messages": [{"content": "more"}], "ttft_s": 1.5}]})
     (row,) = requests_of(Log(), context)

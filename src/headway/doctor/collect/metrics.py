@@ -50,12 +50,17 @@ def _unreachable(url: str, why: str) -> DoctorError:
 def watch(
     client: httpx.Client, url: str, samples: int, interval: float, seen: Callable[[Mapping[str, Any]], None] = lambda sample: None
 ) -> list[dict[str, Any]]:
-    """`samples` scrapes, `interval` seconds apart, each with its `t` in seconds since the first. `seen` is called with each."""
+    """`samples` scrapes, `interval` seconds apart, each with its `t` in seconds since the first. `seen` is called with each.
+    Ctrl-C ends it early: what was taken by then is the result."""
     taken: list[dict[str, Any]] = []
     start = time.monotonic()
-    for index in range(samples):
-        if index:
-            time.sleep(max(0.0, start + index * interval - time.monotonic()))
-        taken.append({"t": round(time.monotonic() - start, 2), **scrape(client, url)})
-        seen(taken[-1])
+    try:
+        for index in range(samples):
+            if index:
+                time.sleep(max(0.0, start + index * interval - time.monotonic()))
+            taken.append({"t": round(time.monotonic() - start, 2), **scrape(client, url)})
+            seen(taken[-1])
+    except KeyboardInterrupt:
+        if not taken:
+            raise
     return taken

@@ -32,44 +32,47 @@ _SHAPES: Final = (
     # the same shapes in base64, as Kubernetes secrets hold them
     r"(?:c2st|c2tf|aGZf|Z2hwX|Z2hvX|Z2l0aHViX3Bhd|QUtJQ|QVNJQ|bnZhcGkt|eG94[YWJlcHJz]|Z3NrX)[A-Za-z0-9+/]{8,}={0,2}",
 )
-# Each rule has two groups: what stays, and what goes.
+_STEMS: Final = ("key", "token", "secret", "passw", "passphrase", "pwd", "credential", "session", "jwt")
+_SHAPE_STARTS: Final = (
+    "sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "xapp-", "akia", "asia",
+    "aroa", "aida", "aiza", "ya29.", "nvapi-", "gsk_", "xai-", "r8_", "pplx-", "npm_", "pypi-", "dop_v1_", "eyj", "c2st", "c2tf", "agzf", "z2hw",
+    "z2hv", "z2l0", "qutj", "qvnj", "bnzh", "eg94", "z3nr",
+)  # fmt: skip
+# What a text in small letters must hold for a rule to be tried (a log has megabytes without any), and the rule. Each has
+# two groups: what stays, and what goes.
 _PATTERNS: Final = (
-    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)([\s\S]*?)(?=-----END|\Z)",
+    (("private key",), r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)([\s\S]*?)(?=-----END|\Z)"),
     # Authorization: Bearer xyz, also in JSON and curl -H; cookies to the end of the header
-    r"(?i)((?:proxy-)?authorization[\"']?\s*[:=,]\s*\\?[\"']?(?:(?:bearer|basic|digest|token|negotiate|apikey)\s+)?)([^\s\"',}\\]+)",
-    r"(?i)(\b(?:set-)?cookie[\"']?\s*:\s*[\"']?)([^\"'\r\n]+)",
-    r"(?i)(\bbearer\s+)([A-Za-z0-9._~+/=-]{6,})",
+    (("authorization",), r"(?i)((?:proxy-)?authorization[\"']?\s*[:=,]\s*\\?[\"']?(?:(?:bearer|basic|digest|token|negotiate|apikey)\s+)?)([^\s\"',}\\]+)"),
+    (("cookie",), r"(?i)(\b(?:set-)?cookie[\"']?\s*:\s*[\"']?)([^\"'\r\n]+)"),
+    (("bearer",), r"(?i)(\bbearer\s+)([A-Za-z0-9._~+/=-]{6,})"),
     # scheme://user:password@host, scheme://token@host
-    r"(?i)(\b[a-z][a-z0-9+.-]{1,20}://)([^\s/@\"']{1,400})(?=@)",
-    r"(https://hooks\.slack\.com/services/)([A-Za-z0-9/]+)",
+    (("@",), r"(?i)(\b[a-z][a-z0-9+.-]{1,20}://)([^\s/@\"']{1,400})(?=@)"),
+    (("hooks.slack",), r"(https://hooks\.slack\.com/services/)([A-Za-z0-9/]+)"),
     # --api-key one two; as words of a list: "--api-key", "one"
     (
+        ("--",),
         r"(?i)(--(?:[a-z-]*api-keys?|[a-z-]*token|[a-z-]*password|[a-z-]*secret|[a-z-]*access-key)(?![a-z-])[\"']?(?:[ =]|, ?)+)"
         r"((?![\"']?-)[\"']?[^\s\"',\]]+[\"']?(?:(?: +|, ?)(?![\"']?-)[\"']?[^\s\"',\]|;&]+[\"']?)*)"
     ),
-    r"((?:^|\s)(?:-u|--user)[ =][\"']?[^\s:\"']+:)([^\s\"']+)",
+    (("-u",), r"((?:^|\s)(?:-u|--user)[ =][\"']?[^\s:\"']+:)([^\s\"']+)"),
     # a block of YAML: name: >-, and the lines under it
-    rf"(?i)({_NAME}[\"']?:\s*[>|][+-]?\d?[ \t]*\n)((?:[ \t]+\S[^\n]*(?:\n|$))+)",
+    (_STEMS, rf"(?i)({_NAME}[\"']?:\s*[>|][+-]?\d?[ \t]*\n)((?:[ \t]+\S[^\n]*(?:\n|$))+)"),
     # name: [one, two], then name=value, name: value, "name": "value", <name>value
-    rf"(?i)({_NAME}[\"']?\s*[=:]\s*)([\[(][^\])]*[\])])",
-    rf"(?i)({_NAME}\\?[\"']?\s*[=:]\s*(?:!!\w+\s+)?[bru]?\\?[\"'])((?:\\.|[^\"'\\]){{1,4000}})",
-    rf"(?i)({_NAME}\\?[\"']?\s*(?:=|:(?!//))\s*)({_END}{{3,}})",
+    (_STEMS, rf"(?i)({_NAME}[\"']?\s*[=:]\s*)([\[(][^\])]*[\])])"),
+    (_STEMS, rf"(?i)({_NAME}\\?[\"']?\s*[=:]\s*(?:!!\w+\s+)?[bru]?\\?[\"'])((?:\\.|[^\"'\\]){{1,4000}})"),
+    (_STEMS, rf"(?i)({_NAME}\\?[\"']?\s*(?:=|:(?!//))\s*)({_END}{{3,}})"),
     # well-known shapes, wherever they stand
-    rf"()(?<![A-Za-z0-9])((?:{'|'.join(_SHAPES)}))",
+    (_SHAPE_STARTS, rf"()(?<![A-Za-z0-9])((?:{'|'.join(_SHAPES)}))"),
 )
 
 
 @cache
-def _rules() -> tuple[tuple[re.Pattern[str], bool], ...]:
-    """(rule, whether it goes by the name before a secret). Compiled when the first hint of a secret is met."""
-    return tuple((re.compile(pattern), _NAME in pattern) for pattern in _PATTERNS)
+def _rule(pattern: str) -> re.Pattern[str]:
+    """Compiled when the first hint at such a secret is met."""
+    return re.compile(pattern)
 
 
-_STEMS: Final = ("key", "token", "secret", "passw", "passphrase", "pwd", "credential", "session", "jwt")
-_HINTS: Final = re.compile(
-    r"(?i)key|token|secret|pass|pwd|credential|cookie|session|jwt|bearer|authorization|@|sk[-_]|pk[-_]|rk_|hf_|gh[pousr]_|github_pat|glpat|xox|xapp|AKIA|ASIA|AROA|AIDA|AIza|ya29|nvapi|gsk_|xai-|r8_|pplx|npm_|pypi-|dop_v1|eyJ|slack|-u |--user"
-    r"|c2st|c2tf|aGZf|Z2hw|Z2hv|Z2l0|QUtJ|QVNJ|bnZh|eG94|Z3Nr"
-)
 # words that follow `token:` and the like in ordinary text and are no secrets; a name of a variable is none either
 _PLAIN: Final = re.compile(r"(?i)^[\"'\[(]*(?:none|null|true|false|nil|\d{1,9}(?:\.\d+)?|\*+|\[masked|set|[>|][+-]?|unset|yes|no|auto|<[^>]*>|\$\{?\w*\}?|\{[\w.]*\}?|\.\.\.|…)?[\"'\])]*$")
 
@@ -81,15 +84,12 @@ _SECRET_MEMBERS: Final = re.compile(r"(?m)^([ \t]*(?:data|stringData):[ \t]*\n)(
 
 def mask(text: str) -> str:
     """`text` with the values of keys, tokens and passwords replaced."""
-    if not _HINTS.search(text):
-        return text
     if _SECRET_DOCUMENT in text:
         text = _SECRET_MEMBERS.sub(lambda found: found[1] + "  " + MASK + "\n", text)
     small = text.lower()
-    has_name = any(stem in small for stem in _STEMS)
-    for rule, by_name in _rules():
-        if has_name or not by_name:
-            text = rule.sub(_without_secret, text)
+    for hints, pattern in _PATTERNS:
+        if any(hint in small for hint in hints):
+            text = _rule(pattern).sub(_without_secret, text)
     return text
 
 

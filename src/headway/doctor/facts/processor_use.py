@@ -96,9 +96,11 @@ def busy_processes(context: Context) -> list[Busy]:
 
 def _of_host(context: Context) -> Iterator[Busy]:
     for index, process in enumerate(context.items("host.processes")):
-        if not isinstance(process, Mapping):
-            continue
         path = f"host.processes.{index}"
+        if not isinstance(process, Mapping):
+            if (said := _said_of(str(process))) is not None:
+                yield Busy(*said, Fact(said[1], context.quote(path, str(process)[:120])))
+            continue
         for key in ("cpu_percent", "cpu_pct", "cpu", "percent_cpu"):
             if (percent := context.number(f"{path}.{key}")) is not None:
                 name = str(process.get("command") or process.get("name") or process.get("pid", ""))[:80]
@@ -130,7 +132,12 @@ def _of_probes(context: Context) -> Iterator[Busy]:
         if not re.search(r"(?i)cpu|core|top\b", text):
             continue
         for part in re.split(r"[\n;,]", text):
-            name, percent = _PROCESS.search(part), _PERCENT.search(part)
-            if name and percent and not re.search(r"(?i)\bgpu\b|util", part):
-                cores = float(percent[1]) / 100
-                yield Busy(name[0], cores, Fact(cores, context.quote(f"host.probes.{index}", part.strip())))
+            said = _said_of(part)
+            if said is not None and not re.search(r"(?i)\bgpu\b|util", part):
+                yield Busy(*said, Fact(said[1], context.quote(f"host.probes.{index}", part.strip())))
+
+
+def _said_of(text: str) -> tuple[str, float] | None:
+    """A process that words name, and the cores that it uses: `411 VLLM::APIServer 100 %`."""
+    name, percent = _PROCESS.search(text), _PERCENT.search(text)
+    return (name[0], float(percent[1]) / 100) if name and percent else None

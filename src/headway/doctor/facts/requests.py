@@ -31,14 +31,16 @@ HEADER: Final = sight(
 SIGHTS: Final = (HEADER, ROW)
 
 # what a table may call the thing, seconds first; a `_ms` column is turned into seconds
-PROMPT_TOKENS: Final = ("prompt_tok", "prompt_tokens", "input_tok", "input_tokens")
-OUTPUT_TOKENS: Final = ("out_tok", "output_tok", "output_tokens", "completion_tokens", "gen_tok")
-QUEUE: Final = ("queue_s", "queue_time_s", "wait_s")
+PROMPT_TOKENS: Final = ("prompt_tok", "prompt_tokens", "input_tok", "input_tokens", "in_tok", "in_tokens", "prompt_len", "input_len")
+OUTPUT_TOKENS: Final = ("out_tok", "output_tok", "output_tokens", "completion_tokens", "gen_tok", "gen_tokens", "output_len")
+QUEUE: Final = ("queue_s", "queue_time_s", "queued_s", "queue_wait_s", "wait_s")
 PREFILL: Final = ("prefill_s", "prefill_time_s")
-TTFT_SERVER: Final = ("ttft_srv_s", "ttft_server_s", "server_ttft_s", "ttft_s")
-TTFT_CLIENT: Final = ("ttft_cli_s", "ttft_client_s", "client_ttft_s", "ttft_s")
-GAP_SERVER: Final = ("itl_srv_s", "itl_server_s", "itl_s", "tpot_s")
-GAP_CLIENT: Final = ("itl_cli_s", "itl_client_s")
+AT_SERVER: Final = ("ttft_srv_s", "ttft_server_s", "server_ttft_s", "srv_ttft_s", "first_token_srv_s", "first_token_server_s")
+AT_CLIENT: Final = ("ttft_cli_s", "ttft_client_s", "client_ttft_s", "cli_ttft_s", "first_token_cli_s", "first_token_client_s")
+TTFT_SERVER: Final = (*AT_SERVER, "ttft_s")
+TTFT_CLIENT: Final = (*AT_CLIENT, "ttft_s")
+GAP_SERVER: Final = ("itl_srv_s", "itl_server_s", "server_itl_s", "srv_itl_s", "itl_s", "tpot_s")
+GAP_CLIENT: Final = ("itl_cli_s", "itl_client_s", "client_itl_s", "cli_itl_s")
 
 _GUIDED: Final = ("guided", "guided_json", "schema", "json_schema", "structured", "structured_outputs", "response_format", "grammar", "format", "constraint")
 _KINDS: Final = ("mode", "kind", "type", "class")

@@ -22,7 +22,7 @@ _CLOCK_NAMES: Final = ("ts", "time", "timestamp", "asctime", "@timestamp")
 _OWNERS: Final = ("deployment", "container_name", "containerName", "podName", "_SYSTEMD_UNIT", "CONTAINER_NAME")
 # members that say nothing, or hold the users' words
 _LEFT_OUT: Final = frozenset(
-    {*_MESSAGES, *_LEVEL_NAMES, *_CLOCK_NAMES, "stream", "labels", "kubernetes"}
+    {*_LEVEL_NAMES, *_CLOCK_NAMES, "stream", "labels", "kubernetes"}
     | {"prompt", "prompts", "messages", "content", "input", "inputs", "output", "outputs", "text", "texts", "body", "request_body"}
     | {"response_body", "completion", "query", "question", "answer", "instructions", "document", "documents"}
 )
@@ -82,7 +82,8 @@ def _open(text: str, parts: dict[str, str], fields: dict[str, object]) -> str | 
     if not isinstance(members, dict):
         return None
     inner = _first_text(members, _ENVELOPES)
-    message = _first_text(members, _MESSAGES)
+    told_as = next((name for name in _MESSAGES if isinstance(members.get(name), str)), "")
+    message = str(members[told_as]) if told_as else None
     if inner is None and message is None:
         return None
     parts["level"] = _level(members, parts["level"])
@@ -96,7 +97,7 @@ def _open(text: str, parts: dict[str, str], fields: dict[str, object]) -> str | 
             parts["container"] = parts["container"] or owner
         return inner.rstrip("\r\n")
     fields.update(members)
-    rest = ", ".join(f"{name}={value}" for name, value in members.items() if name not in _LEFT_OUT)
+    rest = ", ".join(f"{name}={value}" for name, value in members.items() if name not in _LEFT_OUT and name != told_as)
     return f"{message} {rest}" if rest else message
 
 

@@ -15,7 +15,15 @@ from headway.doctor.rules.memory.blame import blame, foreign_processes
 from headway.doctor.rules.memory.cache_room import room_of
 from headway.doctor.rules.memory.flag_names import flag
 from headway.doctor.rules.memory.one_sequence import shortage_of
-from headway.doctor.rules.memory.sizes import all_ranks, asked_text, round_down, round_up, size_text, utilization, weights_gib
+from headway.doctor.rules.memory.sizes import (
+    all_ranks,
+    asked_text,
+    round_down,
+    round_up,
+    size_text,
+    utilization,
+    weights_gib,
+)
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 

@@ -14,7 +14,7 @@ from headway.doctor.facts.cpu_threads import THREADS, cpu_limit_of, throttled_sh
 from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
-from headway.doctor.rules.runtime.deployments import STARTED, deployment
+from headway.doctor.rules.runtime.deployments import SERVED, STARTED, deployment
 from headway.doctor.rules.runtime.readings import PRINTED, last, phase_seconds, readings, transport_seconds
 from headway.doctor.rules.runtime.unknown import fields_of
 from headway.doctor.words import Words
@@ -42,7 +42,7 @@ def threads_share_too_few_cores(case: Case) -> Found | None:
     share = throttled_share(case.context)
     forward = _mean(case, "forward")
     other = _other_load(case)
-    crowded = total > budget and (count > 1 or share is not None and share >= _THROTTLED)
+    crowded = total > budget and (count > 1 or (share is not None and share >= _THROTTLED and case.log.sees(STARTED, SERVED)))
     if not crowded and not (other and total + other[0] > budget):
         return None
     slow = (share is not None and share >= _THROTTLED) or (forward is not None and forward >= 0.3)

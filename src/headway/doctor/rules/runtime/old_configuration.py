@@ -32,8 +32,10 @@ IMAGE: Final = sight(
     "outer image",
     pattern=r"(?:[Rr]outer image[: ]+(?:(?P<tag>:\w[\w.\-]*)|\S*?:?)?v?(?P<version>\d+\.\d+[\w.+\-]*)?|starting router.*?version=(?P<own>\d[\w.+\-]*))",
 )
+GIVEN: Final = sight("vllm-sr config ", "vllm-sr serve ", pattern=r"vllm-sr (?:config \w+|serve)\b.*--config[ =](?P<file>\S+)")
 GENERATED: Final = sight("generated field", "wrote runtime config", pattern=r"wrote runtime config|generated field")
 _FIELDS: Final = re.compile(r"\b(?:[\w\-]{1,60}(?:\[\d+\])?\.){1,12}[\w\-]{1,60}|\b(?:candle|ort|openvino|use_mmbert_32k|use_nli|polarity_guard)\b")
+_LIST: Final = re.compile(r"removed model execution fields: (?P<fields>[\w.\[\]\-]{1,160}(?:, [\w.\[\]\-]{1,160}){0,40})")
 _PROFILE_KEY: Final = re.compile(r"(?m)(?:^|[\s{,-])profile\s*:")
 
 
@@ -49,11 +51,15 @@ def fields_of_an_older_version(case: Case) -> Found | None:
         for name in dict.fromkeys(_FIELDS.findall(hit.line.text[max(0, hit.match.start() - 200) :]))
         if (not name.startswith(("vllm-sr", "config.")) and "." in name) or name in ("candle", "ort", "openvino", "use_mmbert_32k", "use_nli", "polarity_guard")
     ]
+    if told := _LIST.search(hit.line.text):
+        named = [*named, *(name for name in told["fields"].split(", ") if name not in named)]
     named = [name for name in named if not any(other != name and other.endswith(f".{name}") for other in named)]
     shown = ", ".join(named[:6]) + (f" and {len(named) - 6} more" if len(named) > 6 else "")
     shown_zh = ", ".join(named[:6]) + (f" 等 {len(named)} 项" if len(named) > 6 else "")
     file = next((name for name in case.context.members("files") if name.endswith((".yaml", ".yml"))), "config.yaml")
-    file = re.search(r"--config[ =](\S+)", case.launch.command)[1] if re.search(r"--config[ =](\S+)", case.launch.command) else file  # type: ignore[index]
+    typed = re.search(r"--config[ =](?P<file>\S+)", case.launch.command)
+    given = case.log.first(GIVEN)
+    file = typed["file"] if typed else given["file"] if given else file
     return Found(
         cause=Words(
             f"The configuration was written for an older version: {shown or 'it has fields that were removed'}. Models are run by the model runtime now, which takes none of these fields. The installation is in order.",
@@ -150,7 +156,7 @@ RULES: Final = (
         remedy=Words("`vllm-sr config migrate`", "运行 `vllm-sr config migrate`"),
         check=Words("`vllm-sr config validate`", "`vllm-sr config validate`"),
         judge=fields_of_an_older_version,
-        sees=(REMOVED, PROFILE),
+        sees=(GIVEN, REMOVED, PROFILE),
     ),
     Rule(
         id="R17",

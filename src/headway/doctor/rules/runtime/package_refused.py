@@ -7,8 +7,8 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
-from headway.doctor.finding import STATED, Fix, Found
 from headway.doctor.facts.launch import command_flags
+from headway.doctor.finding import STATED, Fix, Found
 from headway.doctor.rules.runtime.deployments import SERVED, Deployment, deployment
 from headway.doctor.rules.runtime.refusal import CONSEQUENCES, refusal
 from headway.doctor.rules.runtime.statement import Statement, called, stated

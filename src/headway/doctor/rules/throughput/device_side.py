@@ -132,7 +132,7 @@ def _sockets(case: Case, nodes: dict[int, tuple[int, ...]], quote: Quote, remote
     share_zh = f"，{remote[0]:.0%} 的页面在另一个节点上" if remote else ""
     count = max(2, len(nodes))
     bind = "|".join(_range(cores) for _, cores in sorted(nodes.items()))
-    fixes = [Fix(Words("keep one process on one node, cores and memory", "让单个进程的核和内存都在一个节点上"), _on_node(case, "0"))]
+    fixes = [Fix(Words("keep one process on one node, cores and memory (numactl in front of its command)", "让单个进程的核和内存都在一个节点上（在启动命令前加 numactl）"), _on_node(case, "0"))]
     if bind:
         fixes.insert(
             0,
@@ -196,7 +196,7 @@ def _far_from_gpu(case: Case) -> Found | None:
             f"进程只能在核 {here} 上运行，而 GPU 0 属于核 {row[1]}（NUMA 节点 {node}）：每次启动 kernel 和拷贝都要跨插槽。",
         ),
         evidence=[case.context.quote("host.affinity", f"affinity {here}"), case.context.quote("host.topology", " ".join(row[0].split()))],
-        fixes=[Fix(Words(f"bind the process and its memory to the node of the GPU (cores {row[1]})", f"把进程及其内存绑定到 GPU 所在节点（核 {row[1]}）"), _on_node(case, node))],
+        fixes=[Fix(Words(f"bind the process and its memory to the node of the GPU (numactl in front of its command; cores {row[1]})", f"把进程及其内存绑定到 GPU 所在节点（在启动命令前加 numactl；核 {row[1]}）"), _on_node(case, node))],
         verify=Words(f"taskset -cp $(pgrep -f EngineCore | head -1) lists {row[1]}; the same benchmark before and after", f"taskset -cp $(pgrep -f EngineCore | head -1) 列出 {row[1]}；同一基准测试前后对比"),
         confidence=0.7,
         weight="degraded",

@@ -11,13 +11,21 @@ from headway.doctor.case import Case
 from headway.doctor.facts.bench_result import SIGHTS as BENCH_LINES
 from headway.doctor.facts.bench_result import bench_results
 from headway.doctor.facts.first_token import first_token_of
-from headway.doctor.facts.requests import GAP_CLIENT, GAP_SERVER, OUTPUT_TOKENS, PREFILL, QUEUE, RequestRow, medians
+from headway.doctor.facts.requests import (
+    AT_CLIENT,
+    AT_SERVER,
+    GAP_CLIENT,
+    GAP_SERVER,
+    OUTPUT_TOKENS,
+    PREFILL,
+    QUEUE,
+    RequestRow,
+    medians,
+)
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-_SERVER: Final = ("ttft_srv_s", "ttft_server_s", "server_ttft_s")
-_CLIENT: Final = ("ttft_cli_s", "ttft_client_s", "client_ttft_s")
 _TOTAL: Final = ("total_cli_s", "total_s", "e2e_s", "latency_s")
 _CONNECT: Final = ("connect_s", "conn_s", "tcp_s", "dns_s")
 _TLS: Final = ("tls_s", "tls_handshake_s", "handshake_s")
@@ -48,10 +56,10 @@ class Gap:
 
 
 def _gap(rows: list[RequestRow]) -> Gap | None:
-    client = medians(rows, *_CLIENT)
+    client = medians(rows, *AT_CLIENT)
     if client is None:
         return None
-    server, itl_server, itl_client = medians(rows, *_SERVER), medians(rows, *GAP_SERVER), medians(rows, *GAP_CLIENT)
+    server, itl_server, itl_client = medians(rows, *AT_SERVER), medians(rows, *GAP_SERVER), medians(rows, *GAP_CLIENT)
     tokens = [value for row in rows if (value := row.number(*OUTPUT_TOKENS)) is not None]
     whole = medians(rows, *_TOTAL)
     if whole is None and tokens and itl_server is not None and server is not None:
@@ -60,7 +68,7 @@ def _gap(rows: list[RequestRow]) -> Gap | None:
 
 
 def buffering_proxy(case: Case) -> Found | None:
-    rows = [row for row in case.requests if row.seconds(*_CLIENT) is not None]
+    rows = [row for row in case.requests if row.seconds(*AT_CLIENT) is not None]
     gap = _gap(rows) if rows else None
     if gap is None:
         return None
@@ -141,7 +149,7 @@ def _proxy(case: Case) -> tuple[str, str, str]:
 
 
 def connecting(case: Case) -> Found | None:
-    rows = [row for row in case.requests if row.seconds(*_CLIENT) is not None]
+    rows = [row for row in case.requests if row.seconds(*AT_CLIENT) is not None]
     gap = _gap(rows) if rows else None
     if gap is None:
         return None
@@ -153,7 +161,7 @@ def connecting(case: Case) -> Found | None:
     if gap.server is None or gap.client - gap.server < max(0.15, 2 * gap.server):
         return None
     same_pace = gap.itl_client is not None and gap.itl_server is not None and gap.itl_client >= 0.6 * gap.itl_server
-    gaps = [(row.seconds(*_CLIENT) or 0.0) - (row.seconds(*_SERVER) or 0.0) for row in rows if row.seconds(*_SERVER) is not None]
+    gaps = [(row.seconds(*AT_CLIENT) or 0.0) - (row.seconds(*AT_SERVER) or 0.0) for row in rows if row.seconds(*AT_SERVER) is not None]
     constant = len(gaps) >= 3 and max(gaps) < 2 * max(0.01, min(gaps))
     if not same_pace or not constant or median(gaps) > 3.0:
         return None
@@ -184,7 +192,7 @@ def _connecting(rows: list[RequestRow], gap: Gap, share: str, share_zh: str, con
 
 def benchmark_queue(case: Case) -> Found | None:
     """The client holds requests back and its clock runs."""
-    seen = first_token_of([row for row in case.requests if row.seconds(*_SERVER) is not None], case.context)
+    seen = first_token_of([row for row in case.requests if row.seconds(*AT_SERVER) is not None], case.context)
     command = case.launch.command
     limit = re.search(r"(?:max[-_]concurrency|concurrency|[-_]c)[ =]+(\d+)", command)
     for result in bench_results(case.log):
@@ -192,17 +200,17 @@ def benchmark_queue(case: Case) -> Found | None:
         if ttft and held and asked and asked > held and seen is not None and seen.total and not seen.rows and ttft / 1e3 > 3 * seen.total:
             seconds = result.get("seconds")
             return _held_back(ttft / 1e3, seen.total, held, asked, [result.quotes["ttft_ms"], result.quotes["concurrency"], *seen.quotes], asked / seconds if seconds else None)
-    rows = [row for row in case.requests if row.seconds(*_CLIENT) is not None and row.seconds(*_SERVER) is not None]
+    rows = [row for row in case.requests if row.seconds(*AT_CLIENT) is not None and row.seconds(*AT_SERVER) is not None]
     if len(rows) < 6:
         return None
-    gaps = [(row.seconds(*_CLIENT) or 0.0) - (row.seconds(*_SERVER) or 0.0) for row in rows]
+    gaps = [(row.seconds(*AT_CLIENT) or 0.0) - (row.seconds(*AT_SERVER) or 0.0) for row in rows]
     third = len(gaps) // 3
     grows = median(gaps[-third:]) > 3 * max(0.2, median(gaps[:third]))
     server_fine = (medians(rows, *QUEUE) or 0.0) < 0.5 and (medians(rows, *PREFILL) or 0.0) < median(gaps)
     same_pace = (medians(rows, *GAP_CLIENT) or 1.0) >= 0.6 * (medians(rows, *GAP_SERVER) or 0.0)
     if not (grows and server_fine and same_pace):
         return None
-    server = medians(rows, *_SERVER) or 0.0
+    server = medians(rows, *AT_SERVER) or 0.0
     held_rows = float(limit[1]) if limit else None
     return _held_back(gaps[-1] + server, server, held_rows, float(len(rows)), [rows[0].quote, rows[-1].quote])
 

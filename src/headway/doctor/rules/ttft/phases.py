@@ -12,7 +12,7 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.sight import Sight, sight
 from headway.doctor.facts.complaint import complains_of
 from headway.doctor.facts.first_token import total_of
-from headway.doctor.facts.requests import PREFILL, PROMPT_TOKENS, QUEUE, RequestRow
+from headway.doctor.facts.requests import AT_CLIENT, AT_SERVER, PREFILL, PROMPT_TOKENS, QUEUE, RequestRow
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
@@ -44,7 +44,7 @@ class Phase:
 
 def _before_the_queue(row: RequestRow) -> float | None:
     """Time at the server that is neither queue nor prefill, of a request with a huge prompt."""
-    total, queue, prefill, tokens = row.seconds("ttft_srv_s", "ttft_server_s"), row.seconds(*QUEUE), row.seconds(*PREFILL), row.number(*PROMPT_TOKENS)
+    total, queue, prefill, tokens = row.seconds(*AT_SERVER), row.seconds(*QUEUE), row.seconds(*PREFILL), row.number(*PROMPT_TOKENS)
     characters = row.number("prompt_chars", "chars", "characters")
     if total is None or queue is None or prefill is None or max((tokens or 0) * 4, characters or 0) < 100_000:
         return None
@@ -140,7 +140,7 @@ def _seconds(phase: Phase, row: RequestRow) -> float | None:
 
 
 def _whole(row: RequestRow) -> float:
-    return row.seconds("ttft_cli_s", "ttft_client_s") or total_of(row) or 0.0
+    return row.seconds(*AT_CLIENT) or total_of(row) or 0.0
 
 
 def _found(phase: Phase, shown: str, shown_zh: str, evidence: list[Quote], confidence: float) -> Found:

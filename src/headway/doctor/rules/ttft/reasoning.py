@@ -11,8 +11,8 @@ from headway.doctor.finding import Fix, Found
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
-_REASONING: Final = ("first_reasoning_s", "ttft_reasoning_s", "first_think_s", "first_any_s", "first_token_s", "first_delta_s")
-_CONTENT: Final = ("first_content_s", "ttft_content_s", "first_answer_s")
+_REASONING: Final = ("first_reasoning_s", "reasoning_s", "ttft_reasoning_s", "first_think_s", "first_any_s", "first_token_s", "first_delta_s")
+_CONTENT: Final = ("first_content_s", "content_s", "ttft_content_s", "first_answer_s")
 _TOKENS: Final = ("reasoning_tok", "reasoning_tokens", "think_tok", "thinking_tokens")
 
 
