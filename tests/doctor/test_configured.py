@@ -52,9 +52,10 @@ def test_a_context_beyond_the_models(tmp_path: Path, model: Path) -> None:
 def test_a_port_that_is_taken(tmp_path: Path, model: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as owner:
         line = f"headway serve {model} --port {owner.getsockname()[1]}\n"
+        arguments = line.split(" ", 2)[2].strip().replace(" ", ", ")
         assert answers(judged(tmp_path, line))[0] == "N18"
         assert answers(judged(tmp_path, line, here=False)) == []
-        assert answers(judged(tmp_path, "kind: Pod\nspec: {containers: [{image: headway, args: [%s]}]}" % line.split(" ", 2)[2].replace(" ", ", "))) == []
+        assert answers(judged(tmp_path, f"kind: Pod\nspec: {{containers: [{{image: headway, args: [{arguments}]}}]}}")) == [], "meant for a cluster"
 
 
 def test_flags_that_nobody_knows(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from headway.cli.doctor_answer import spoken
 from headway.errors import ConfigError
 
 if TYPE_CHECKING:
+    from headway.doctor.tune.search import Step
     from headway.doctor.tune.tuning import Plan
 
 _GOALS = ("throughput", "ttft", "itl")
@@ -58,7 +59,11 @@ def tune_command(ctx: click.Context, /, **given: Any) -> None:
     with console.status("preparing") as status:
         load, tokenizer = _load(given)
         runs = ServerRuns(plan.command, plan.goal, load, tokenizer, given["ready_seconds"], status.update)
-        tuned, kept = run(plan, runs, record, lambda step: console.print(f"  {step.verdict:<10} {' '.join(f'{name}={value}' for name, value in step.setting)}"))
+        try:
+            tuned, kept = run(plan, runs, record, lambda step: console.print(_line(step), highlight=False, markup=False))
+        except KeyboardInterrupt:
+            console.print(f"interrupted; the runs so far are kept in {record}, the same command goes on from there", highlight=False, markup=False)
+            raise
     shown = points(kept.details, tuned.start, tuned.best)
     title = f"{given['model']}: {given['goal']}"
     if given["page"]:
@@ -69,7 +74,12 @@ def tune_command(ctx: click.Context, /, **given: Any) -> None:
         click.echo(json.dumps(result(plan, tuned), indent=2))
     else:
         click.echo(said(plan, tuned).speak(spoken(given["language"])))
-    sys.exit(0)
+    sys.exit(1 if tuned.failure(tuned.best) else 0)
+
+
+def _line(step: Step) -> str:
+    values = " ".join(f"{name}={value}" for name, value in step.setting)
+    return f"  {step.verdict:<10} {values}" + (f"  ({step.why})" if step.why else "")
 
 
 def _plan(given: dict[str, Any], start_words: list[str]) -> Plan:

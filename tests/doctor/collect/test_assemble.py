@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from headway.doctor.collect.assemble import as_context, as_yaml, context_of_caller, context_of_launch, context_of_machine, joined, with_probes
+from headway.doctor.collect.assemble import (
+    as_context,
+    as_yaml,
+    context_of_caller,
+    context_of_launch,
+    context_of_machine,
+    joined,
+    with_probes,
+)
 from headway.doctor.collect.launch_files import launched_by
 from headway.doctor.collect.network import Address
 from headway.doctor.collect.transcript import Transcript

@@ -11,7 +11,15 @@ import httpx
 import pytest
 
 from headway.doctor.collect.bounded_answer import ANSWER_BYTES, ask
-from headway.doctor.collect.endpoint import ask_health, client_for, client_times, others, sample_requests, server_times, timed_request
+from headway.doctor.collect.endpoint import (
+    ask_health,
+    client_for,
+    client_times,
+    others,
+    sample_requests,
+    server_times,
+    timed_request,
+)
 from headway.doctor.collect.transcript import Transcript
 from headway.errors import DoctorError
 from tests.doctor.collect.web import Answer, Handler, answering

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from headway.doctor.collect.network import Address
 from headway.doctor.collect.own_server import own_key, own_url
 from headway.doctor.collect.processes import ServerProcess, running_program, server_at, server_processes
-from headway.doctor.collect.network import Address
 
 
 @pytest.mark.parametrize(

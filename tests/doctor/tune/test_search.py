@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headway.doctor.tune.outcome import NO_GAIN, Outcome, compare, holds, paired_gain
-from headway.doctor.tune.search import Effort, tune
+from headway.doctor.tune.search import Effort, Step, tune
 from headway.doctor.tune.setting import Knob, Setting
 
 SEQS = Knob("max_num_seqs", ("1", "2", "4", "8", "16", "32", "64", "128"))
@@ -127,3 +127,13 @@ def test_the_number_of_trials_is_kept() -> None:
     tuned = tune(((TOKENS.name, "64"), (SEQS.name, "1"))[::-1], (SEQS, TOKENS), machine.measure, Effort(trials=3))
     assert len(tuned.steps) == 3
     assert "3 settings" in tuned.ended
+
+
+def test_a_setting_that_cannot_run_says_why() -> None:
+    def measure(setting: Setting) -> Outcome:
+        return Outcome(float("-inf"), 0.0, f"unknown flag {dict(setting)['a']}")
+
+    seen: list[Step] = []
+    tuned = tune((("a", "1"),), [Knob("a", ("1", "2"))], measure, Effort(), seen.append)
+    assert [(step.verdict, step.why) for step in seen] == [("cannot run", "unknown flag 2")]
+    assert tuned.failure(tuned.best) == "unknown flag 1"

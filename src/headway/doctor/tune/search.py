@@ -37,6 +37,8 @@ class Step:
 
     setting: Setting
     verdict: str
+    why: str = ""
+    """Of one that cannot run."""
 
 
 @dataclass(slots=True)
@@ -50,6 +52,10 @@ class Tuned:
     steps: list[Step] = field(default_factory=list)
     runs: dict[Setting, list[Outcome]] = field(default_factory=dict)
     ended: str = "no knob brings anything any more"
+
+    def failure(self, setting: Setting) -> str:
+        """Why a setting cannot run, "" when it can."""
+        return next((run.failure for run in self.runs.get(setting, ()) if run.failure), "")
 
 
 def tune(start: Setting, knobs: Sequence[Knob], measure: Measure, effort: Effort, seen: Callable[[Step], None] = lambda step: None) -> Tuned:
@@ -82,7 +88,7 @@ class _Trials:
         if setting in self.tuned.runs or not self.left:
             return False
         verdict = _judge(self.tuned, setting, self._measure, self._effort)
-        step = Step(setting, verdict)
+        step = Step(setting, verdict, self.tuned.failure(setting))
         self.tuned.steps.append(step)
         if verdict == "better":
             self.tuned.best = setting

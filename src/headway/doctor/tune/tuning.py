@@ -79,6 +79,8 @@ def _setting(setting: Setting, outcomes: Sequence[Outcome], sign: int) -> dict[s
 
 def said(plan: Plan, tuned: Tuned) -> Words:
     """The last line: flags with what they bring, or that nothing does."""
+    if tuned.best == tuned.start and (why := tuned.failure(tuned.start)):
+        return Words(f"No setting could run; the start ended with: {why}", f"没有任何设置能够运行；起始设置的错误：{why}")
     if tuned.best == tuned.start:
         return Words(
             f"No change of flags brings a gain outside the noise ({tuned.ended}); keep {flag_line(tuned.start) or 'the defaults'}.",

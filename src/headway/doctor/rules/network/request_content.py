@@ -256,9 +256,9 @@ _REFUSALS: Final = (
 
 def content_is_invalid(case: Case) -> Found | None:
     """A field of the wrong type, a missing field, or no JSON. What stopped the start of a server is no request."""
-    hit = next(
-        (hit for hit in case.log.hits(INVALID) if not _STARTUP.search(hit.line.text) and not _is_another(hit)), None
-    )
+    hits = [hit for hit in case.log.hits(INVALID) if not _STARTUP.search(hit.line.text) and not _is_another(hit)]
+    # the line that names the field says more than the access log's
+    hit = next((hit for hit in hits if hit["field"] or re.search(r"[\"']loc[\"']", hit.line.text)), next(iter(hits), None))
     if hit is None:
         return None
     refused = case.log.count(BAD_REQUEST)

@@ -13,8 +13,8 @@ from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.cpu_threads import THREADS, cpu_limit_of, throttled_share
 from headway.doctor.finding import STATED, Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
-from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.deployments import SERVED, STARTED, deployment
+from headway.doctor.rules.runtime.deployments import SIGHTS as DEPLOYMENTS
 from headway.doctor.rules.runtime.readings import PRINTED, last, phase_seconds, readings, transport_seconds
 from headway.doctor.rules.runtime.unknown import fields_of
 from headway.doctor.words import Words
