@@ -127,7 +127,7 @@ def _streamed(client: httpx.Client, url: str, body: Mapping[str, Any], transcrip
                 arrivals.append(time.perf_counter() - start)
                 sizes.append(piece.count(b"data:"))
                 tail = (tail + piece)[-4096:]
-                if arrivals[-1] > 99:
+                if arrivals[-1] > most:
                     raise httpx.ReadTimeout(f"the answer was not complete after {most:g} s", request=response.request)
     except httpx.TimeoutException:
         came = f"was not complete after {most:g} s: {len(arrivals)} pieces came" if arrivals else f"got no token within {most:g} s"
