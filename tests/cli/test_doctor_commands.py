@@ -127,12 +127,12 @@ def test_a_report_and_its_check(capfd: pytest.CaptureFixture[str], tmp_path: Pat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_TOKEN", "hf_TESTONLYabcdefghijkl")
     (tmp_path / "a.log").write_text("password=hunter2x\n")
-    code, out, _ = call(capfd, "report", "a.log", "--check")
+    code, out, _ = call(capfd, "report", "a.log", "--command", "headway serve m", "--check")
     assert code == 0
     assert "masked  logs/00-a.log:1" in out
     assert "masked  context.yaml" in out
     assert not (tmp_path / "headway-report.zip").exists()
-    code, out, _ = call(capfd, "report", "a.log", "--json")
+    code, out, _ = call(capfd, "report", "a.log", "--command", "headway serve m", "--json")
     assert code == 0
     assert json.loads(out)["archive"] == "headway-report.zip"
     with zipfile.ZipFile(tmp_path / "headway-report.zip") as archive:
