@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from headway.doctor.collect.gpus import gpus_part
 from headway.doctor.facts.metrics import Scrape, read_scrape
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -41,7 +42,7 @@ def progress_of_samples(samples: int, *, live: bool, quiet: bool) -> Iterator[Se
         with Live(view.table(), console=console, refresh_per_second=4) as screen:
 
             def drawn(sample: Mapping[str, Any]) -> None:
-                view.add(sample, psutil.cpu_percent())
+                view.add(sample, psutil.cpu_percent(), gpus_part()["gpus"])
                 screen.update(view.table())
 
             yield drawn
@@ -58,7 +59,10 @@ class LoadView:
         self._series: dict[str, list[float]] = {name: [] for name in (*_ROWS, "CPU % of this machine")}
         self._before: Scrape | None = None
 
-    def add(self, raw: Mapping[str, Any], cpu_percent: float) -> None:
+    def add(self, raw: Mapping[str, Any], cpu_percent: float, gpus: Sequence[Mapping[str, Any]] = ()) -> None:
+        """`gpus`: as the collectors have them; each gets a row of its own."""
+        for card in gpus:
+            self._series.setdefault(f"GPU {card['index']} %", []).append(float(card["util_percent"]))
         sample = read_scrape(0, raw)
         for name, (metrics, is_rate) in _ROWS.items():
             value = self._rate(sample, metrics) if is_rate else sample.total(*metrics)

@@ -24,7 +24,7 @@ STATED_KILL: Final = sight(
 )  # fmt: skip
 SIGKILL: Final = sight(
     " 137", "=137", "(137", ":137", "code -9", "code: -9", "exitcode=-9", "SIGKILL", "signal 9", "worker died", "status=9/KILL", "Killed",
-    pattern=r"[Ee]xit(?:ed)?[ _]?(?:[Cc]ode|[Ss]tatus|with code|with status)?[:= ]+(?:with code )?\(?(?:137|-9)\b|\bcode:? -9\b|exitcode=-9|SIGKILL|signal:? 9\b|worker died|status=9/KILL|^Killed(?:$| +[a-z])|: \d+ Killed",
+    pattern=r"[Ee]xit(?:ed)?[ _]?(?:[Cc]ode|[Ss]tatus|with code|with status)?[:= ]+(?:with code )?\(?(?:137|-9)\b|\bcode:? -9\b|exitcode=-9|SIGKILL|signal:? 9\b|worker died(?! with exit ?code:? (?!-?9\b|137\b)-?\d)|status=9/KILL|^Killed(?:$| +[a-z])|: \d+ Killed",
 )  # fmt: skip
 REFUSED: Final = sight(
     "DefaultCPUAllocator", "std::bad_alloc", "MemoryError", "Cannot allocate memory", "failed to allocate CPU buffer", "unable to allocate CPU buffer", "insufficient memory (attempted",
