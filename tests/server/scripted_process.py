@@ -17,6 +17,7 @@ from typing import Any
 
 from headway.cli.serve_config import serve_config
 from headway.engine.config import EngineConfig
+from headway.engine.memory_use import MemoryUse
 from headway.engine.outputs import RequestOutput
 from headway.server import run
 from headway.server.instruments import Instruments
@@ -27,7 +28,7 @@ from tests.server.scripted_engine import ScriptedEngine, Status
 class LoadingScript(ScriptedEngine):
     """Has the life of AsyncEngine around the script."""
 
-    loaded = SimpleNamespace(capacity=SimpleNamespace(num_blocks=12))
+    loaded = SimpleNamespace(capacity=SimpleNamespace(num_blocks=12), memory=MemoryUse(1 << 20, 2 << 20, None))
 
     def __init__(self, config: EngineConfig, mode: str):
         super().__init__("Grüße 🙂".encode())
