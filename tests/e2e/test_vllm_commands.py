@@ -58,6 +58,7 @@ SERVES = [
         ("INFO", "VLLM_USE_V1 is set and has no effect", "VLLM_TRACE_FUNCTION"),
         variables={"VLLM_LOGGING_LEVEL": "DEBUG", "VLLM_TRACE_FUNCTION": "1", "VLLM_USE_V1": "1", "CUDA_VISIBLE_DEVICES": "0,1,2,3"},
     ),
+    Line("vllm serve MODEL --quantization fp8", ("--quantization fp8", "speed")),
     Line("python -m vllm.entrypoints.openai.api_server --model MODEL"),
 ]
 REFUSED = [
@@ -70,7 +71,6 @@ REFUSED = [
         1,
     ),
     Line("vllm serve MODEL --quantization gptq", ("--quantization gptq",), 1),
-    Line("vllm serve MODEL --quantization fp8", ("--quantization fp8",), 1),
     Line("vllm serve MODEL --tensor-parallel-size 2 # Split across 2 GPUs", ("--tensor-parallel-size " + _NO_BUILD, "Distributed"), 2),
     Line("vllm serve MODEL --tensor-parallel-size 4 # Not 3 or 5", ("--tensor-parallel-size " + _NO_BUILD,), 2),
     Line("vllm serve MODEL --tensor-parallel-size 8", ("--tensor-parallel-size " + _NO_BUILD,), 2, _NCCL),
