@@ -139,6 +139,7 @@ def test_a_report_and_its_check(capfd: pytest.CaptureFixture[str], tmp_path: Pat
         assert all(b"hunter2x" not in archive.read(name) and b"TESTONLY" not in archive.read(name) for name in archive.namelist())
 
 
+@pytest.mark.timeout(300)
 def test_a_live_view_in_a_terminal_ends_with_the_report() -> None:
     """Ctrl-C ends the looking, not the answer."""
     with answering(like_vllm()) as url:

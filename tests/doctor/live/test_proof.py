@@ -18,7 +18,7 @@ def test_before_and_after_a_fix(tmp_path: Path) -> None:
     """Twelve clients and a server that takes two at a time; then one that takes more, then one that wants a key."""
     kept = tmp_path / "before.json"
     with tiny_server(tmp_path, "--max-num-seqs", "2") as served, clients(served.url, 12, lambda k: completion(f"request {k}", 100)):
-        assert first(doctor("serve", served.url, *_LOOK, "--save", str(kept)))["rule"] == "T1"
+        assert first(doctor("serve", served.url, *_LOOK, "--save", str(kept)))["rule"] in ("T1", "F1")
         same = doctor("serve", served.url, *_LOOK, "--apply-check", str(kept))["apply_check"]
     assert same["verdict"] == "not fixed"
     with tiny_server(tmp_path, "--max-num-seqs", "64") as served, clients(served.url, 12, lambda k: completion(f"request {k}", 100)):
