@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -80,18 +81,21 @@ def test_a_model_in_use_survives_the_removal_of_its_file(cache: Path, packed: Pa
     assert torch.equal(logits(model), plain)
 
 
-@pytest.fixture
-def small_files() -> Iterator[int]:
-    """The system takes no files of more bytes, as a full disk would."""
+@contextmanager
+def small_files() -> Iterator[None]:
+    """The system takes no files of more bytes, as a full disk would. Never around a whole test: pytest's own output may be a longer file."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    most = 40_000
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
-    yield most
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_disk_that_becomes_full(cache: Path, packed: Path, plain: torch.Tensor, small_files: int, capfd: pytest.CaptureFixture[str]) -> None:
-    assert torch.equal(logits(loaded(packed)), plain)
+def test_a_disk_that_becomes_full(cache: Path, packed: Path, plain: torch.Tensor) -> None:
+    with small_files():
+        model = loaded(packed)
+    assert torch.equal(logits(model), plain)
     assert kept(cache) == []
 
 
