@@ -1,0 +1,1 @@
+"""The kernels of csrc/ as a backend: where they are not built, `library` says why and torch does everything."""
