@@ -18,7 +18,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 install: $(STAMP)
 
 # pip before 24 downloads a whole wheel to see what is in it, without showing progress.
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml $(wildcard csrc/*.* csrc/*/*)
 	@if [ -z "$(PYTHON)" ]; then echo "Headway needs Python 3.11 or later; none was found. Set PYTHON=/path/to/python." >&2; exit 1; fi
 	@echo "== Installing into $(VENV) with $(PYTHON) (once; about 1.5 GB on disk) =="
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

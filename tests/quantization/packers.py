@@ -16,6 +16,7 @@ import torch
 
 Stored = dict[str, torch.Tensor]
 Packer = Callable[[np.random.Generator, int, int], tuple[Stored, np.ndarray]]
+_I8, _E4M3, _E5M2 = torch.int8, torch.float8_e4m3fn, torch.float8_e5m2
 E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
 
 
@@ -213,6 +214,30 @@ def bitsandbytes(block: int, *, nested: bool) -> Packer:
     return pack
 
 
+def llm_int8(rng: np.random.Generator, out: int, width: int) -> tuple[Stored, np.ndarray]:
+    q, most = rng.integers(-127, 128, (out, width)), rng.uniform(0.2, 0.6, out).astype(np.float32)
+    stored = {"weight": torch.from_numpy(q).to(torch.int8), "SCB": torch.from_numpy(most), "weight_format": torch.tensor(0, dtype=torch.uint8)}
+    return stored, q * most.astype(np.float64)[:, None] / 127.0
+
+
+def modelopt_nvfp4(rng: np.random.Generator, out: int, width: int) -> tuple[Stored, np.ndarray]:
+    """The scale of the whole matrix multiplies, and is a single number."""
+    stored, weight = four_bit_floats(16)(rng, out, width)
+    overall = 1.0 / stored.pop("weight_global_scale").double()
+    return {"weight": stored["weight_packed"], "weight_scale": stored["weight_scale"], "weight_scale_2": overall.float().reshape(())}, weight
+
+
+def modelopt_blocks(rng: np.random.Generator, out: int, width: int) -> tuple[Stored, np.ndarray]:
+    """Blocks of 128 x 128, whose scales are stored with four dimensions."""
+    stored, weight = numbers(_E4M3, (128, 128), "weight_scale")(rng, out, width)
+    return {**stored, "weight_scale": stored["weight_scale"][:, None, :, None]}, weight
+
+
+def quark_mxfp4(rng: np.random.Generator, out: int, width: int) -> tuple[Stored, np.ndarray]:
+    stored, weight = four_bit_floats(32)(rng, out, width)
+    return {"weight": stored["weight_packed"], "weight_scale": stored["weight_scale"]}, weight
+
+
 def group(form: str, weights: dict[str, Any]) -> dict[str, Any]:
     """The section of a compressed-tensors checkpoint with one group."""
     groups = {"group_0": {"targets": ["Linear"], "weights": weights, "input_activations": None}}
@@ -228,11 +253,15 @@ def _ints(bits: int, size: int | None, **more: Any) -> dict[str, Any]:
     return {"num_bits": bits, "type": "int", "symmetric": True, **strategy, **more}
 
 
+def _quark(dtype: str, scheme: str, **more: Any) -> dict[str, Any]:
+    weight = {"dtype": dtype, "qscheme": scheme, **more}
+    return {"quant_method": "quark", "global_quant_config": {"weight": weight}, "layer_quant_config": {}, "exclude": ["lm_head"], "export": {"pack_method": "reorder"}}
+
+
 def _floats(bits: int = 8, **more: Any) -> dict[str, Any]:
     return {"num_bits": bits, "type": "float", "symmetric": True, **more}
 
 
-_I8, _E4M3, _E5M2 = torch.int8, torch.float8_e4m3fn, torch.float8_e5m2
 CASES = (
     Case("awq", {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True, "version": "gemm"}, awq(32)),
     Case("awq one group, old names", {"quant_method": "awq", "w_bit": 4, "q_group_size": -1, "zero_point": True, "version": "GEMM"}, awq(-1)),
@@ -269,6 +298,14 @@ CASES = (
     Case("squeezellm 4 bit", {"quant_method": "squeezellm", "wbits": 4}, squeezellm(4)),
     Case("squeezellm 3 bit outliers", {"quant_method": "squeezellm", "wbits": 3}, squeezellm(3, outliers=True, full=3)),
     Case("squeezellm 4 bit outliers", {"quant_method": "squeezellm", "wbits": 4}, squeezellm(4, outliers=True)),
+    Case("llm.int8", {"quant_method": "bitsandbytes", "load_in_8bit": True}, llm_int8),
+    Case("modelopt fp8", {"quant_method": "modelopt", "quant_algo": "FP8"}, numbers(_E4M3, None, "weight_scale")),
+    Case("modelopt fp8 by output", {"quant_method": "modelopt", "quant_algo": "FP8_PER_CHANNEL_PER_TOKEN"}, numbers(_E4M3, (1, 0), "weight_scale", flat=True)),
+    Case("modelopt fp8 blocks", {"quant_method": "modelopt", "quant_algo": "FP8_PB_WO"}, modelopt_blocks),
+    Case("modelopt nvfp4", {"quant_method": "modelopt", "quant_algo": "NVFP4"}, modelopt_nvfp4),
+    Case("quark fp8", _quark("fp8_e4m3", "per_tensor"), numbers(_E4M3, None, "weight_scale")),
+    Case("quark int8", _quark("int8", "per_channel", symmetric=True), numbers(_I8, (1, 0), "weight_scale", flat=True)),
+    Case("quark mxfp4", _quark("fp4", "per_group", group_size=32, scale_format="e8m0"), quark_mxfp4),
     Case("nf4", {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, bitsandbytes(64, nested=False)),
     Case("nf4 twice", {"quant_method": "bitsandbytes", "load_in_4bit": True}, bitsandbytes(64, nested=True)),
 )  # fmt: skip

@@ -167,7 +167,14 @@ REFUSED = [
     ("nf4", _set("weight.absmax", lambda a: a[1:]), {}, "packed_shape", "absmax"),
     ("nf4", _drop("weight.quant_state.bitsandbytes__nf4"), {}, "packed_part_missing", "quant_state"),
     ("nf4", _set("weight.quant_state.bitsandbytes__nf4", lambda text: text[3:]), {}, "packed_values", "JSON"),
-    ("nf4", _nothing, {"load_in_8bit": True}, "quantization_not_built", "8 bits"),
+    ("llm.int8", _drop("SCB"), {}, "quantization_mismatch", ".SCB"),
+    ("llm.int8", _set("weight_format", lambda f: f + 2), {}, "packed_values", "weight_format is 2"),
+    ("modelopt fp8", _nothing, {"quant_algo": "W4A8_AWQ"}, "quantization_not_built", "W4A8_AWQ"),
+    ("modelopt nvfp4", _drop("weight_scale_2"), {}, "packed_part_missing", "weight_scale_2"),
+    ("modelopt nvfp4", _nothing, {"quant_algo": "FP8"}, "packed_dtype", "U8"),
+    ("modelopt nvfp4", _nothing, {"quant_algo": "MIXED_PRECISION"}, "invalid_quantization", "quantized_layers"),
+    ("quark fp8", _nothing, {"layer_quant_config": {"*.q_proj": {}}}, "quantization_not_built", "layer_quant_config"),
+    ("quark int8", _nothing, {"global_quant_config": {"weight": {"dtype": "int4", "qscheme": "per_group"}}}, "quantization_not_built", "int4"),
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from headway.artifacts.card import TensorInfo
 # Endings of what belongs to a quantization format and is no parameter of the model.
 _BOOKKEEPING: Final = (
     ".qzeros", ".scales", ".g_idx", ".weight_scale", ".weight_scale_inv", ".weight_zero_point", ".weight_shape", ".weight_g_idx",
-    ".weight_global_scale", ".input_scale", ".input_zero_point", ".input_global_scale", ".lookup_table", ".absmax", ".quant_map",
+    ".weight_global_scale", ".weight_scale_2", ".input_scale", ".input_zero_point", ".input_global_scale", ".lookup_table", ".absmax", ".quant_map",
     ".nested_absmax", ".nested_quant_map", ".SCB", ".rows", ".cols", ".vals", ".full_rows", ".full_row_indices", ".startrows",
     ".weight_format", ".rotary_emb.inv_freq", ".position_ids",
 )  # fmt: skip
@@ -29,7 +29,7 @@ def count_parameters(tensors: Mapping[str, TensorInfo], quantization: Mapping[st
         elements = tensor.elements
         if name.endswith(_PACKED) and tensor.dtype in _STORAGE_BITS:
             elements = elements * _STORAGE_BITS[tensor.dtype] // bits
-        elif f"{name}.absmax" in tensors and tensor.dtype == "U8":  # bitsandbytes, two weights in a byte
+        elif tensor.dtype == "U8" and (f"{name}.absmax" in tensors or f"{name}_scale" in tensors):  # two weights in a byte
             elements *= 2
         total += elements
     return total

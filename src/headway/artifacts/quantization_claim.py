@@ -22,10 +22,11 @@ METHOD_NAMES: Final[dict[str, str]] = {
     "int4": "int4", "int8": "int8", "int8_per_channel_weight_only": "int8",
     "compressed-tensors": "compressed-tensors", "compressed_tensors": "compressed-tensors",
     "bitsandbytes": "bitsandbytes", "gguf": "gguf", "squeezellm": "squeezellm", "mxfp4": "mxfp4",
+    "modelopt": "modelopt", "modelopt_fp4": "modelopt", "modelopt_mixed": "modelopt", "quark": "quark",
 }  # fmt: skip
 
 # Formats of packed weights that `quantization` has a reader for; GGUF has its own way.
-READABLE_FORMATS: Final = frozenset({"awq", "bitsandbytes", "compressed-tensors", "fp8", "gptq", "squeezellm"})
+READABLE_FORMATS: Final = frozenset({"awq", "bitsandbytes", "compressed-tensors", "fp8", "gptq", "modelopt", "quark", "squeezellm"})
 
 # format -> endings of which at least one must be among the tensor names
 EVIDENCE: Final[dict[str, tuple[str, ...]]] = {
@@ -34,25 +35,44 @@ EVIDENCE: Final[dict[str, tuple[str, ...]]] = {
     "squeezellm": (".lookup_table",),
     "compressed-tensors": (".weight_packed", ".weight_scale"),
     "fp8": (".weight_scale", ".weight_scale_inv"),
+    "modelopt": (".weight_scale",),
+    "quark": (".weight_scale",),
     "bitsandbytes": (".absmax", ".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4", ".SCB"),
 }
 
+_PACKED: Final = tuple(dict.fromkeys((".qweight", ".weight_packed", *(ending for endings in EVIDENCE.values() for ending in endings))))
+_FLOAT8: Final = ("F8_E4M3", "F8_E5M2")
+
+QUANTIZATION_FIELDS: Final = ("quantization_config", "compression_config")  # of config.json
+
 # Older exports keep the claim in a file of its own: file -> the method it implies.
 _SIDE_FILES: Final = (("quantize_config.json", "gptq"), ("quant_config.json", "awq"))
+_MODELOPT_FILE: Final = "hf_quant_config.json"
+SIDE_FILES: Final = (*(name for name, _ in _SIDE_FILES), _MODELOPT_FILE)
 
 
 def claimed_quantization(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
     """The claim of `config.json`, else of an older side file, with `quant_method` and `source` (a file name) filled in."""
-    for key in ("quantization_config", "compression_config"):
-        section = config.get(key)
-        if isinstance(section, dict) and section:
-            implied = "compressed-tensors" if key == "compression_config" else "unknown"
-            return {"quant_method": implied, **section, "source": "config.json"}
+    if (claim := claim_of_config(config)) is not None:
+        return claim
     for name, method in _SIDE_FILES:
         section = read_json_object_if_present(folder / name)
         if section:
             implied = "squeezellm" if "wbits" in section else method
             return {"quant_method": implied, **section, "source": name}
+    section = (read_json_object_if_present(folder / _MODELOPT_FILE) or {}).get("quantization")
+    if isinstance(section, dict) and section.get("quant_algo"):
+        return {"quant_method": "modelopt", **section, "source": _MODELOPT_FILE}
+    return None
+
+
+def claim_of_config(config: Mapping[str, Any], source: str = "config.json") -> dict[str, Any] | None:
+    """The claim in a configuration whose name is `source`."""
+    for key in QUANTIZATION_FIELDS:
+        section = config.get(key)
+        if isinstance(section, dict) and section:
+            implied = "compressed-tensors" if key == "compression_config" else "unknown"
+            return {"quant_method": implied, **section, "source": source}
     return None
 
 
@@ -60,16 +80,32 @@ def claim_problems(claim: Mapping[str, Any] | None, tensors: Mapping[str, Tensor
     """Contradictions between the claim and the tensors, as sentences; none when they agree."""
     method = str(claim.get("quant_method")) if claim else None
     if method is None or claim is None:
-        packed = next((name for name in tensors if name.endswith((".qweight", ".weight_packed"))), None)
+        packed = next((name for name, each in tensors.items() if name.endswith(_PACKED) or each.dtype in _FLOAT8), None)
         return [f"tensor {packed} is packed, but no file says how (quantization_config is missing)"] if packed else []
-    wanted = EVIDENCE.get(METHOD_NAMES.get(method, method), ())
+    form = METHOD_NAMES.get(method, method)
+    wanted = EVIDENCE.get(form, ())
     if wanted and not any(name.endswith(wanted) for name in tensors):
         return [
             f"{claim['source']} says {method}, but no tensor ends in {' or '.join(wanted)}: the weights are not quantized that way"
         ]
-    if method in ("gptq", "awq") and not any(name.endswith(".scales") for name in tensors):
-        return [f"{claim['source']} says {method}, but there are no .scales tensors"]
+    if form in ("gptq", "awq"):
+        if not any(name.endswith(".scales") for name in tensors):
+            return [f"{claim['source']} says {method}, but there are no .scales tensors"]
+        packed, other = _packed_otherwise(form, tensors)
+        if packed is not None:
+            return [f"{claim['source']} says {method}, but {packed} is packed as {other} packs weights"]
     return []
+
+
+def _packed_otherwise(form: str, tensors: Mapping[str, TensorInfo]) -> tuple[str | None, str]:
+    """AWQ and GPTQ have the same names: words hold eight outputs in one and eight inputs in the other."""
+    for name, words in tensors.items():
+        scales = tensors.get(name.removesuffix("qweight") + "scales")
+        if name.endswith(".qweight") and scales is not None and len(words.shape) == len(scales.shape) == 2:
+            found = "gptq" if words.shape[1] == scales.shape[1] else "awq" if words.shape[1] * 8 == scales.shape[1] else form
+            if found != form:
+                return name, found
+    return None, form
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +122,16 @@ def check_claim(card: ModelCard) -> None:
 
     Raises ArtifactError (`quantization_mismatch`).
     """
-    problems = [] if card.format == "gguf" else claim_problems(card.quantization, card.tensors)
+    if card.format != "gguf":
+        refuse_mismatch(card.quantization, card.tensors, str(card.path))
+
+
+def refuse_mismatch(claim: Mapping[str, Any] | None, tensors: Mapping[str, TensorInfo], where: str) -> None:
+    """`check_claim` of tensors that are in no card; `where` names them."""
+    problems = claim_problems(claim, tensors)
     if problems:
         raise ArtifactError(
-            f"{card.path}: {problems[0]}",
+            f"{where}: {problems[0]}",
             reason="quantization_mismatch",
             param="quantization",
             fix="Use the configuration that belongs to these weights: one that says how packed tensors are packed, or without a"

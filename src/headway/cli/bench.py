@@ -1,4 +1,4 @@
-"""`headway bench throughput | latency | serve`."""
+"""`headway bench throughput | latency | serve | kernels`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from headway.bench.measures import percentile, summarize
 from headway.bench.prompts import Prompt, make_prompts
+from headway.cli.bench_kernels import kernels_command
 from headway.cli.bench_options import ManyValues, dataset_options, not_built, numbers, pairs, take_dataset
 from headway.cli.serve_config import DEFAULT_MODEL, engine_arguments
 from headway.errors import ConfigError
@@ -38,7 +39,10 @@ _ENGINE_CONTEXT = {
 
 @click.group("bench")
 def bench_group() -> None:
-    """Measure: generation in this process (throughput, latency) or a running server (serve)."""
+    """Measure: generation in this process (throughput, latency), a running server (serve), or the kernels below it all (kernels)."""
+
+
+bench_group.add_command(kernels_command)
 
 
 @bench_group.command("throughput", context_settings=_ENGINE_CONTEXT, epilog=_ENGINE_HELP)

@@ -24,9 +24,10 @@ _COMMANDS = {
     "bench": ("headway.cli.bench:bench_group", "Measure throughput and latency."),
     "doctor": ("headway.cli.doctor:doctor_group", "Find out why something is slow, out of memory or silent."),
     "tune": ("headway.cli.tune:tune_command", "Find the flags that serve a model best, by measuring."),
+    "env": ("headway.cli.env:env_command", "Show the machine, the versions and which kernels run."),
     "shim": ("headway.cli.shim:shim_group", "Let `vllm` mean Headway in this environment."),
 }
-_NOT_BUILT = ("eval", "quantize", "env", "run-batch", "collect-env", "launch")
+_NOT_BUILT = ("eval", "quantize", "run-batch", "collect-env", "launch")
 
 
 @click.command(

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 import torch
 
 from headway.kernels.batch import ForwardBatch
+from headway.kernels.integer_weight import IntegerForm, IntegerMatrix
 from headway.kernels.paged_kv import PagedKV
 from headway.kernels.row_groups import RowGroup
 
@@ -31,6 +32,18 @@ class PackedLinear(Protocol):
 
     def add_to(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """residual [T, out] + (x W^T + b), rounded once where the backend can."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerKernels:
+    """Matrix products with the integers that a checkpoint stores."""
+
+    held_bytes: Callable[[IntegerForm, int, int], int | None]
+    """form, out, in -> bytes that such a matrix takes once it is packed, without its bias; None for one that the backend has no
+    arithmetic for."""
+
+    pack: Callable[[IntegerMatrix, torch.Tensor | None], PackedLinear]
+    """matrix, bias [out] or None -> PackedLinear. Walks the chunks of rows once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +105,6 @@ class Kernels:
     """qkv [T, 3H, D] (query, key and value heads), groups that cover all T tokens, H, reach, scale, bias -> [T, H * D]. A
     token sees the tokens of its own row that are at most `reach` away, on both sides; None = all. Softmax in float32.
     bias [H, at least L, at least L] is added to the scores, row and column 0 for a row's first token; only without a reach."""
+
+    integers: IntegerKernels | None = None
+    """None: the backend computes with floats only, and matrices of integers reach `pack_linear` dequantized."""

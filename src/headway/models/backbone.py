@@ -16,7 +16,9 @@ from headway.errors import NotBuiltError
 from headway.models.checkpoint_tensors import check_tensors
 from headway.models.hf_weights import EMBEDDING, HEAD
 from headway.models.native import NativePlan, placed_weights
-from headway.quantization.supported import check_quantization, check_types
+from headway.quantization.logical_card import logical_card
+from headway.quantization.supported import check_types
+from headway.quantization.zero_biases import without_zero_biases
 
 _CAUSAL_PREFIX: Final = "model."
 _BARE: Final = EMBEDDING.source.removeprefix(_CAUSAL_PREFIX)
@@ -27,13 +29,13 @@ def plan_backbone(card: ModelCard, context_length: int, prefix: str | None = Non
     """The decoder whose tensors begin with `prefix` ("", "model.", "backbone.", ...; None: what stands before the embedding).
     Tensors outside of it are the caller's; the output head, if there is one, is left out.
 
-    Raises ArtifactError as `plan_native` does, NotBuiltError for layers that see in both directions.
+    Packed weights are unpacked while they are loaded. Raises ArtifactError as `plan_native` does, NotBuiltError for layers that see in both directions.
     """
     _refuse_both_directions(card)
-    check_quantization(card)
-    causal = _as_causal(card, prefix)
+    causal = _as_causal(logical_card(card), prefix)
     config, weights = placed_weights(causal, context_length)
     weights = tuple(weight for weight in weights if weight.module != "head")
+    causal = without_zero_biases(causal, {weight.source for weight in weights})
     check_tensors(causal, {weight.source: weight.shape for weight in weights})
     check_types(causal.tensors[weight.source] for weight in weights)
     return NativePlan(causal, config, weights, head=False)

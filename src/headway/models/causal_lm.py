@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -22,10 +23,11 @@ class ServedConfig(Protocol):
 
 
 class CausalLM(torch.nn.Module, abc.ABC):
-    """A model whose weights are loaded. One thread at a time runs it."""
+    """A model whose weights are loaded. One thread at a time runs it. `head` is the part that `logits` runs: it lives without the layers."""
 
     config: ServedConfig
     dtype: torch.dtype
+    head: Callable[[torch.Tensor], torch.Tensor]
 
     @abc.abstractmethod
     def forward(self, batch: ForwardBatch, kv: PagedKV) -> torch.Tensor:

@@ -16,11 +16,12 @@ from headway.models.checkpoint_tensors import check_tensors
 from headway.models.decoder import Decoder
 from headway.models.decoder_config import DecoderConfig
 from headway.models.fill import Progress
+from headway.models.packed_orientation import as_packed
 from headway.models.prepared.filling import fill_from_card
 from headway.models.registry import architecture
+from headway.models.unpacking_log import log_unpacked
 from headway.models.weight_rules import PlacedWeight, WeightRule, place, spelled
 from headway.quantization.logical_card import logical_card, packed_weights
-from headway.quantization.packed_weight import PackedTensor
 from headway.quantization.supported import check_types
 from headway.quantization.zero_biases import without_zero_biases
 
@@ -44,12 +45,7 @@ class NativePlan:
 
     def load(self, dtype: torch.dtype, kernels: Kernels, progress: Progress) -> CausalLM:
         """Read, convert and pack the weights, one matrix at a time; or pack what was converted before (`prepared`)."""
-        if packed := packed_weights(self.card):
-            kinds = ", ".join(sorted({weight.dtype for weight in packed}))
-            _log.info(
-                "%d weights are stored as %s; they are unpacked to %s while they are loaded, so memory and speed are those of an"
-                " unquantized model", len(packed), kinds, dtype,
-            )  # fmt: skip
+        log_unpacked(packed_weights(self.card), dtype)
         if self.rounding is not None:
             _log.warning(
                 "--quantization %s: the matrices of the layers are rounded to what %s holds and kept in %s, so answers are those of a quantized"
@@ -66,7 +62,6 @@ def plan_native(card: ModelCard, context_length: int) -> NativePlan:
     `unsupported_tensor_type`, ...), NotBuiltError for formats and features that are not there."""
     card = logical_card(card)
     config, weights = placed_weights(card, context_length)
-    _refuse_transposed(card, weights)
     card = without_zero_biases(card, {weight.source for weight in weights})
     check_tensors(card, {weight.source: weight.shape for weight in weights})
     check_types(card.tensors[weight.source] for weight in weights)
@@ -74,7 +69,7 @@ def plan_native(card: ModelCard, context_length: int) -> NativePlan:
 
 
 def placed_weights(card: ModelCard, context_length: int) -> tuple[DecoderConfig, tuple[PlacedWeight, ...]]:
-    """The decoder that the config describes, and the tensors that it needs."""
+    """The decoder that the config describes, and the tensors that it needs of a logical card."""
     declared = architecture(card.architecture)
     if card.format == "gguf" and not declared.gguf:
         raise _gguf_not_built(card.architecture)
@@ -82,17 +77,7 @@ def placed_weights(card: ModelCard, context_length: int) -> tuple[DecoderConfig,
     if card.format == "gguf" and (unconfirmed := declared.gguf_unconfirmed(config)) is not None:
         raise _gguf_not_built(f"{card.architecture} with {unconfirmed}")
     table = spelled(declared.gguf if card.format == "gguf" else declared.safetensors, card.tensors)
-    return config, tuple(place(_rules(card, config, table), config))
-
-
-def _refuse_transposed(card: ModelCard, weights: tuple[PlacedWeight, ...]) -> None:
-    """Tools do not agree on which way round they pack the matrices that GPT-2 stores as [in, out]."""
-    for weight in weights:
-        if weight.rule.transform == "transposed" and isinstance(card.tensors.get(weight.source), PackedTensor):
-            raise NotBuiltError(
-                f"packed weights of {card.architecture}, whose matrices are stored transposed, are not built", param="quantization",
-                reason="quantization_not_built", fix="Use the unquantized checkpoint of the model, or a GGUF file.",
-            )  # fmt: skip
+    return config, as_packed(card, place(_rules(card, config, table), config))
 
 
 def _gguf_not_built(what: str) -> NotBuiltError:

@@ -1,4 +1,4 @@
-"""bitsandbytes of 4 bits (nf4, fp4): indices into a table of 16 numbers, scaled in blocks of neighbouring weights.
+"""bitsandbytes; of 4 bits (nf4, fp4): indices into a table of 16 numbers, scaled in blocks of neighbouring weights.
 
 `weight` uint8 [out in/2, 1], the high half of a byte first; `weight.quant_map` float32 [16]; `weight.absmax` float32 [blocks]; the block
 size and the shape are JSON in `weight.quant_state.bitsandbytes__nf4`. Doubly quantized, `weight.absmax` is uint8: indices into
@@ -15,8 +15,9 @@ from typing import Any, Final
 import torch
 
 from headway.errors import ArtifactError
+from headway.quantization.bitsandbytes_int8 import ORDER, SCALES, row_scaled
 from headway.quantization.checkpoint_format import Stored
-from headway.quantization.claim_fields import Claim, not_read
+from headway.quantization.claim_fields import Claim
 from headway.quantization.packed_weight import WHOLE, Axis, PackedLayout, Part, Parts, finite
 from headway.quantization.small_tensor import small_object
 
@@ -26,11 +27,14 @@ _STATES: Final = ("weight.quant_state.bitsandbytes__nf4", "weight.quant_state.bi
 @dataclass(frozen=True, slots=True)
 class BitsAndBytes:
     endings: frozenset[str] = frozenset(
-        {"weight", "weight.absmax", "weight.quant_map", "weight.nested_absmax", "weight.nested_quant_map", *_STATES}
+        {"weight", "weight.absmax", "weight.quant_map", "weight.nested_absmax", "weight.nested_quant_map", *_STATES, SCALES, ORDER}
     )
     unused: frozenset[str] = frozenset()
 
     def layout_of(self, module: str, stored: Stored) -> tuple[PackedLayout, tuple[int, int]] | None:
+        weight = stored.get("weight")
+        if SCALES in stored or (weight is not None and weight.dtype == "I8"):
+            return row_scaled(stored)
         if stored.keys() <= {"weight"}:
             return None
         name = next((name for name in _STATES if name in stored), None)
@@ -43,9 +47,7 @@ class BitsAndBytes:
 
 
 def bitsandbytes(claim: Claim) -> BitsAndBytes:
-    """Raises NotBuiltError (`quantization_not_built`)."""
-    if claim.get("load_in_8bit") or claim.get("_load_in_8bit"):
-        raise not_read(claim, "bitsandbytes of 8 bits", "bitsandbytes of 4 bits (nf4, fp4)")
+    """The tensors of a module say whether it has 4 or 8 bits."""
     return BitsAndBytes()
 
 

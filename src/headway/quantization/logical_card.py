@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from headway.artifacts.card import ModelCard, TensorInfo
-from headway.artifacts.quantization_claim import METHOD_NAMES
+from headway.artifacts.quantization_claim import METHOD_NAMES, refuse_mismatch
 from headway.errors import ArtifactError, NotBuiltError
 from headway.quantization.awq import awq
 from headway.quantization.bitsandbytes import bitsandbytes
@@ -16,7 +16,9 @@ from headway.quantization.claim_fields import Claim
 from headway.quantization.compressed_tensors.checkpoint import compressed_tensors
 from headway.quantization.fp8 import fp8
 from headway.quantization.gptq import gptq
+from headway.quantization.modelopt import modelopt
 from headway.quantization.packed_weight import PackedTensor, packed_tensor
+from headway.quantization.quark import quark
 from headway.quantization.squeezellm import squeezellm
 
 FORMATS: Final[Mapping[str, Callable[[Claim], CheckpointFormat]]] = {
@@ -25,6 +27,8 @@ FORMATS: Final[Mapping[str, Callable[[Claim], CheckpointFormat]]] = {
     "compressed-tensors": compressed_tensors,
     "fp8": fp8,
     "gptq": gptq,
+    "modelopt": modelopt,
+    "quark": quark,
     "squeezellm": squeezellm,
 }
 _MOST_DIM: Final = 1 << 28
@@ -33,13 +37,26 @@ _MOST_DIM: Final = 1 << 28
 def logical_card(card: ModelCard) -> ModelCard:
     """`card` with a PackedTensor in place of the tensors of each packed weight, all of them checked; itself when it has none.
 
-    Raises NotBuiltError (`quantization_not_built`); ArtifactError (`invalid_quantization`, `packed_part_missing`, `packed_dtype`,
-    `packed_shape`, `packed_values`).
+    Raises what `logical_tensors` raises.
     """
-    if card.quantization is None or card.format == "gguf" or any(isinstance(each, PackedTensor) for each in card.tensors.values()):
+    if card.format == "gguf":
         return card
-    tensors = _logical(card.tensors, _format_of(card, card.quantization))
-    return replace(card, tensors=tensors, parameters=sum(tensor.elements for tensor in tensors.values()))
+    tensors = logical_tensors(card.tensors, card.quantization, str(card.path))
+    return card if tensors is card.tensors else replace(card, tensors=tensors, parameters=sum(each.elements for each in tensors.values()))
+
+
+def logical_tensors(tensors: Mapping[str, TensorInfo], claim: Claim | None, where: str) -> Mapping[str, TensorInfo]:
+    """`tensors` with a PackedTensor in place of the tensors of each packed weight; `tensors` itself when there is none, or they are so
+    already. `claim` is the quantization section of the checkpoint, `where` names it.
+
+    Raises NotBuiltError (`quantization_not_built`); ArtifactError (`quantization_mismatch`, `invalid_quantization`,
+    `packed_part_missing`, `packed_dtype`, `packed_shape`, `packed_values`).
+    """
+    if any(isinstance(each, PackedTensor) for each in tensors.values()):
+        return tensors
+    form = None if claim is None else _format_of(claim, where)
+    refuse_mismatch(claim, tensors, where)
+    return tensors if form is None else _logical(tensors, form)
 
 
 def packed_weights(card: ModelCard) -> list[PackedTensor]:
@@ -47,12 +64,12 @@ def packed_weights(card: ModelCard) -> list[PackedTensor]:
     return [tensor for tensor in card.tensors.values() if isinstance(tensor, PackedTensor)]
 
 
-def _format_of(card: ModelCard, claim: Claim) -> CheckpointFormat:
+def _format_of(claim: Claim, where: str) -> CheckpointFormat:
     method = str(claim.get("quant_method"))
     make = FORMATS.get(METHOD_NAMES.get(method, method))
     if make is None:
         raise NotBuiltError(
-            f"{card.reference} is quantized with {method!r:.60}; this version reads {', '.join(sorted(FORMATS))}, GGUF and unquantized"
+            f"{where} is quantized with {method!r:.60}; this version reads {', '.join(sorted(FORMATS))}, GGUF and unquantized"
             " safetensors", reason="quantization_not_built", param="quantization",
             fix="Use the model's unquantized safetensors, or one of these formats.",
         )  # fmt: skip

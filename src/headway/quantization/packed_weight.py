@@ -15,6 +15,7 @@ from headway.errors import ArtifactError
 Along = Literal["out", "in", "whole"]
 Parts = Mapping[str, torch.Tensor]
 Dequantize = Callable[[Parts, range], torch.Tensor]  # stored parts of these output rows -> float32 [rows, in]
+Needs = Literal["fp8", "nvfp4"]  # arithmetic that was made for these numbers, which not every device has
 
 FLOATS: Final = ("F16", "BF16", "F32")
 _FIX: Final = "Download the file again, or use the quantization settings that belong to these weights."
@@ -61,6 +62,7 @@ class PackedLayout:
     parts: Mapping[str, Part]
     dequantize: Dequantize
     whole: bool = False  # cannot be unpacked a piece at a time
+    needs: Needs | None = None
 
     @property
     def step(self) -> int:

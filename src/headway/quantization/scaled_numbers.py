@@ -60,11 +60,12 @@ def scaled_layout(
             out -= spread(found[zero].float(), out.shape, blocks)
         return out.mul_(spread(finite(named, found[scale]), out.shape, blocks))
 
-    return PackedLayout(named, parts, dequantize), shape
+    return PackedLayout(named, parts, dequantize, needs="fp8" if set(dtypes) <= set(FLOAT8) else None), shape
 
 
 def scale_axes(scales: TensorInfo | None, blocks: Blocks) -> tuple[Axis, ...]:
-    """One scale may be stored with any number of dimensions of size 1, one for each output with or without a second."""
+    """One scale may be stored with any number of dimensions of size 1, one for each output with or without a second, those of blocks
+    with a dimension of size 1 after each of the two."""
     dims = 2 if scales is None else len(scales.shape)
     one = Axis("whole")
     if blocks.rows is None:
@@ -72,7 +73,8 @@ def scale_axes(scales: TensorInfo | None, blocks: Blocks) -> tuple[Axis, ...]:
     rows = Axis("out", blocks.rows)
     if blocks.columns is None:
         return (rows,) if dims == 1 else (rows, one)
-    return (rows, Axis("in", blocks.columns))
+    columns = Axis("in", blocks.columns)
+    return (rows, one, columns, one) if dims == 4 else (rows, columns)
 
 
 def spread(scales: torch.Tensor, shape: torch.Size, blocks: Blocks) -> torch.Tensor:

@@ -5,28 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from headway.artifacts.card import ModelCard, TensorInfo
-from headway.errors import ArtifactError, NotBuiltError
+from headway.artifacts.card import TensorInfo
+from headway.errors import ArtifactError
 from headway.quantization.dense import DENSE_DTYPES
 from headway.quantization.gguf.unpackers import UNPACKERS
 from headway.quantization.packed_weight import PackedTensor
 
 READABLE: Final = (*DENSE_DTYPES, *UNPACKERS)
 _FIX: Final = "Use the model's unquantized safetensors, or a GGUF file in one of these types."
-
-
-def check_quantization(card: ModelCard) -> None:
-    """Refuse checkpoints whose tensors are packed weights, where only plain ones and GGUF blocks are read.
-
-    Raises NotBuiltError (`quantization_not_built`).
-    """
-    method = None if card.quantization is None else str(card.quantization.get("quant_method"))
-    if method not in (None, "gguf"):
-        raise NotBuiltError(
-            f"{card.reference} is quantized with {method!r:.60}; models of this kind are read from unquantized safetensors and GGUF:"
-            " packed weights are only read for language models that Headway runs natively",
-            reason="quantization_not_built", param="quantization", fix=_FIX,
-        )  # fmt: skip
 
 
 def check_types(tensors: Iterable[TensorInfo]) -> None:

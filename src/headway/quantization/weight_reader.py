@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -26,11 +27,12 @@ _CHUNK_WEIGHTS: Final = 1 << 18
 class WeightReader(AbstractContextManager["WeightReader"]):
     """Reads tensors through memory maps; the pages of a tensor are given back once it is read.
 
-    Packed weights have the names that a model gives them. Opening raises what `logical_card` raises. Close it, or use it as a context manager.
+    Packed weights have the names that a model gives them. Opening a card raises what `logical_card` raises; a mapping is taken as it is.
+    Close it, or use it as a context manager.
     """
 
-    def __init__(self, card: ModelCard):
-        self._tensors = logical_card(card).tensors
+    def __init__(self, source: ModelCard | Mapping[str, TensorInfo]):
+        self._tensors = logical_card(source).tensors if isinstance(source, ModelCard) else source
         self._maps: dict[Path, mmap.mmap] = {}
 
     def __exit__(

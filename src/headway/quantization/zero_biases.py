@@ -7,15 +7,16 @@ from dataclasses import replace
 from typing import Final
 
 from headway.artifacts.card import ModelCard
-from headway.quantization.logical_card import packed_weights
+from headway.quantization.packed_weight import PackedTensor
 
 _MOST_BYTES: Final = 1 << 22
 
 
-def without_zero_biases(card: ModelCard, wanted: Collection[str]) -> ModelCard:
-    """A logical card without the biases of packed weights that are not `wanted` and hold only zeros."""
-    names = [weight.name.removesuffix("weight") + "bias" for weight in packed_weights(card)]
-    left_over = [name for name in names if name in card.tensors and name not in wanted]
+def without_zero_biases(card: ModelCard, taken: Collection[str]) -> ModelCard:
+    """A logical card without biases of zeros that are not among the `taken` tensors and belong to a packed weight that is."""
+    packed = (name for name, each in card.tensors.items() if isinstance(each, PackedTensor) and name in taken)
+    names = [name.removesuffix("weight") + "bias" for name in packed]
+    left_over = [name for name in names if name in card.tensors and name not in taken]
     zeros = {name for name in left_over if _is_zero(card, name)}
     return replace(card, tensors={name: each for name, each in card.tensors.items() if name not in zeros}) if zeros else card
 

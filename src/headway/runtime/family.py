@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from headway.errors import NotBuiltError
+from headway.quantization.stored_format import PLAIN, StoredFormat
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.loading.manifests import Verified, digest_of_digests
 from headway.runtime.package import Package
@@ -21,7 +22,8 @@ class ModelSpec:
     """What a family finds out before weights are read.
 
     `files` are all files that will be loaded, relative to the package (their digests are the model's identity).
-    `dtypes` are the arithmetics that it offers, best first. `capabilities` must be had by the device ("lapack", ...).
+    `dtypes` are the arithmetics that it offers, best first. `capabilities` must be had by the device ("lapack", ...). `stored` is how the
+    weights are stored; `parameters` counts them unpacked.
     """
 
     surfaces: tuple[Surface, ...]
@@ -31,6 +33,7 @@ class ModelSpec:
     dtypes: tuple[Literal["float32", "bfloat16"], ...] = ("float32",)
     capabilities: tuple[str, ...] = ()
     licence: str | None = None
+    stored: StoredFormat = PLAIN
 
 
 @dataclass(frozen=True, slots=True)

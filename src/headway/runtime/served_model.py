@@ -75,7 +75,8 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What is there once weights are in memory. `settings` are the effective ones."""
+    """What is there once weights are in memory. `settings` are the effective ones. `quantization` says how the package stores its
+    weights, if not as plain numbers."""
 
     model: LoadedModel
     family: str
@@ -84,6 +85,7 @@ class Running:
     placed: Placed
     settings: ExecutionSettings
     scheduler: Scheduler
+    quantization: str | None = None
 
 
 class ServedModel:

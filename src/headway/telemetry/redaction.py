@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Iterable
+
+from headway.telemetry.secret_text import without_secrets
 
 _MASK = "***"
 _SHORTEST_SECRET = 6  # a shorter "key" would blank ordinary words
 _SECRET_VARIABLES = ("VLLM_API_KEY", "HEADWAY_API_KEY", "OPENAI_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-
-_PATTERNS = (
-    (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{4,}"), r"\1 " + _MASK),
-    (re.compile(r"\bhf_[A-Za-z0-9]{16,}"), "hf_" + _MASK),
-    (re.compile(r"\bsk-[A-Za-z0-9_-]{8,}"), "sk-" + _MASK),
-    (re.compile(r"(?i)(--(?:api-key|hf-token|token|password)[=\s]\s*[\"']?)[^\s\"']{4,}"), r"\1" + _MASK),
-    # api_key=VALUE, "hf_token": "VALUE", api_key=['VALUE'], ?token=VALUE
-    (
-        re.compile(
-            r"(?i)((?:api[-_]?key|hf[-_]?token|access[-_]?token|[?&]token|password)[\"']?\s*[:=]\s*[\[(]?\s*[\"']?)"
-            r"(?!None\b|null\b|\*)[^\s\"',;&\])]{4,}"
-        ),
-        r"\1" + _MASK,
-    ),
-    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s/:@]*):[^\s/@]+@"), r"\1:" + _MASK + "@"),
-)
 
 
 class Redactor:
@@ -45,9 +30,7 @@ class Redactor:
     def __call__(self, text: str) -> str:
         for secret in self._known:
             text = text.replace(secret, _MASK)
-        for pattern, replacement in _PATTERNS:
-            text = pattern.sub(replacement, text)
-        return text
+        return without_secrets(text, _MASK)
 
 
 def redactor_from_environment() -> Redactor:

@@ -22,8 +22,11 @@ from headway.models.encoders.registry import ENCODERS
 from headway.models.encoders.transformers_plan import plan_transformers_encoder
 from headway.models.fill import Progress
 from headway.models.prepared.filling import fill_from_card
+from headway.models.unpacking_log import log_unpacked
 from headway.models.weight_rules import PlacedWeight, WeightRule, place, spelled
-from headway.quantization.supported import check_quantization, check_types
+from headway.quantization.logical_card import logical_card, packed_weights
+from headway.quantization.supported import check_types
+from headway.quantization.zero_biases import without_zero_biases
 
 
 class EncoderPlan(Protocol):
@@ -91,6 +94,7 @@ class NativeEncoderPlan:
             raise NotBuiltError(
                 f"batch invariance of {self.card.model_type}", param="batch_invariant", fix="Leave it out, or use another architecture."
             )
+        log_unpacked(packed_weights(self.card), dtype)
         encoder = NativeEncoder(self.config, dtype, kernels)
         fill_from_card(encoder, self.card, self.weights, progress, head=False)
         encoder.prepare()
@@ -102,10 +106,12 @@ def plan_encoder(card: ModelCard, prefix: str | None = None) -> EncoderPlan:
     """`prefix` is what the names of the encoder's tensors begin with ("", "bert.", "model.", ...); None: found by the name of
     the token embedding.
 
+    Packed weights are unpacked while they are loaded; the plan's card has them as the model sees them.
+
     Raises ArtifactError (`unsupported_architecture`, `invalid_model_config`, `ambiguous_encoder`, `missing_tensor`, `tensor_shape`,
-    ...), NotBuiltError for formats and features that are not there.
+    ..., those of `logical_card`), NotBuiltError for formats and features that are not there.
     """
-    check_quantization(card)
+    card = logical_card(card)
     declared = ENCODERS.get(card.model_type)
     own: NotBuiltError | None = None
     if declared is not None and card.format == "safetensors":
@@ -128,6 +134,7 @@ def plan_native_encoder(card: ModelCard, declared: EncoderArchitecture, prefix: 
     inside = [name.removeprefix(start) for name in card.tensors if name.startswith(start)]
     rules = [replace(rule, source=start + rule.source) for rule in spelled(declared.table, inside)]
     weights = tuple(place(rules, config))
+    card = without_zero_biases(card, {weight.source for weight in weights})
     refuse_missing(card, [weight.source for weight in weights if weight.source not in card.tensors])
     refuse_shapes(
         card, [(w.source, card.tensors[w.source].shape, w.shape) for w in weights if card.tensors[w.source].shape != w.shape]

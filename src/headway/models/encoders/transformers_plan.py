@@ -25,8 +25,11 @@ from headway.models.fallback.refusal import first_line, refusal
 from headway.models.fallback.transformers_class import transformers_config
 from headway.models.fallback.weights import heard_progress
 from headway.models.fill import Progress
+from headway.models.unpacking_log import log_unpacked
+from headway.quantization.logical_card import packed_weights
 from headway.quantization.supported import check_types
 from headway.quantization.weight_reader import WeightReader
+from headway.quantization.zero_biases import without_zero_biases
 
 _log = logging.getLogger(__name__)
 _TRIAL: Final = 8  # tokens
@@ -66,6 +69,7 @@ class TransformersEncoderPlan:
                 fix="Leave it out, or use a model that Headway runs natively.",
             )  # fmt: skip
         _log.warning("%s is run by transformers (the fallback), which is slower than a native implementation", name)
+        log_unpacked(packed_weights(self.card), dtype)
         with WeightReader(self.card) as reader:
             tensors = {each: reader.tensor(source, dtype) for each, source in self.weights.items()}
         model, _ = model_with_weights(self.card, self.model_class, self.config, tensors, dtype, progress)
@@ -91,6 +95,7 @@ def plan_transformers_encoder(card: ModelCard, prefix: str | None) -> Transforme
     refuse_shapes(card, [(name, tuple(stored), tuple(wanted)) for name, stored, wanted in sorted(found["mismatched_keys"])])
     left = found["unexpected_keys"]
     weights = {name: source for name, source in weights.items() if name not in left and "pooler." not in name}
+    card = without_zero_biases(card, set(weights.values()))
     check_types(card.tensors[source] for source in weights.values())
     if prefix is None:
         usual = f"{model.base_model_prefix}."

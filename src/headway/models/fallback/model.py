@@ -38,7 +38,7 @@ class FallbackModel(CausalLM):
         self._needs = needs
         self._kernels = kernels
         self._decoder = decoder_of(model)
-        self._head = head_of(model)
+        self.head = head_of(model)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, kv: PagedKV) -> torch.Tensor:
@@ -54,4 +54,4 @@ class FallbackModel(CausalLM):
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         if not len(hidden):
             return hidden.new_empty(0, self.config.vocab_size, dtype=torch.float32)
-        return self._head(hidden)
+        return self.head(hidden)

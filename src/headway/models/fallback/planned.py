@@ -30,7 +30,7 @@ from headway.models.fallback.transformers_class import FallbackClass, fallback_c
 from headway.models.fallback.trial_run import AttentionNeeds, attention_needs
 from headway.models.fallback.weights import load_weights
 from headway.models.fill import Progress
-from headway.quantization.supported import check_quantization
+from headway.quantization.logical_card import logical_card
 
 _log = logging.getLogger(__name__)
 
@@ -66,19 +66,19 @@ class FallbackPlan:
 
 
 def plan_fallback(card: ModelCard, context_length: int) -> FallbackPlan:
-    """Raises ArtifactError (`unsupported_architecture`, `invalid_model_config`) for what cannot be run, NotBuiltError for
-    quantized checkpoints."""
+    """Raises ArtifactError (`unsupported_architecture`, `invalid_model_config`, those of `logical_card`) for what cannot be run,
+    NotBuiltError for formats that are not read."""
     if card.format == "gguf":
         raise NotBuiltError(
             f"GGUF files of architecture {card.architecture or card.model_type!r:.80} are not built: only models that Headway runs"
             " natively are read from GGUF", param="model", fix="Use the safetensors checkpoint of the model.",
         )  # fmt: skip
     chosen = fallback_class(card)
-    check_quantization(card)
     attention.register()
     model = _without_weights(chosen)
     needs = attention_needs(model, decoder_of(model), context_length)
     vocabulary = _vocabulary(chosen.architecture, model)
+    card = logical_card(card)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return FallbackPlan(card, chosen, needs, context_length, FallbackConfig(vocabulary, needs.kv_shape), parameters)
 

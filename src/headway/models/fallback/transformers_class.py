@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headway.artifacts.card import ModelCard
+from headway.artifacts.quantization_claim import QUANTIZATION_FIELDS
 from headway.errors import ArtifactError
 from headway.models.fallback.refusal import first_line, refusal
 
@@ -62,14 +63,16 @@ def _unknown(name: str, config: Mapping[str, Any], transformers: Any) -> Artifac
 
 
 def transformers_config(card: ModelCard) -> Any:
-    """The config of the class that transformers has for the card's `model_type`. Raises ArtifactError (`invalid_model_config`,
+    """The config of the class that transformers has for the card's `model_type`, without the quantization section: what is packed is
+    unpacked here, and transformers gets plain weights. Raises ArtifactError (`invalid_model_config`,
     `remote_code`, `unsupported_architecture`)."""
     import transformers
 
     if card.model_type not in transformers.CONFIG_MAPPING:
         raise _unknown(card.architecture or card.model_type, card.config, transformers)
     try:
-        return transformers.CONFIG_MAPPING[card.model_type].from_dict(dict(card.config))
+        plain = {key: value for key, value in card.config.items() if key not in QUANTIZATION_FIELDS}
+        return transformers.CONFIG_MAPPING[card.model_type].from_dict(plain)
     except Exception as error:  # checks of many authors: anything may be raised
         raise ArtifactError(
             f"config.json is not what transformers {transformers.__version__} expects of model_type {card.model_type!r:.60}: {first_line(error)}",

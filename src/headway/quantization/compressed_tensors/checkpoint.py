@@ -11,9 +11,9 @@ from typing import Final
 
 from headway.quantization.checkpoint_format import Stored
 from headway.quantization.claim_fields import Claim, invalid, not_read, section, word
-from headway.quantization.compressed_tensors.four_bit_floats import mxfp4, nvfp4
 from headway.quantization.compressed_tensors.pack_quantized import pack_quantized
 from headway.quantization.compressed_tensors.scheme import Scheme, scheme_of, schemes
+from headway.quantization.four_bit_floats import mxfp4, nvfp4
 from headway.quantization.packed_weight import PackedLayout
 from headway.quantization.scaled_numbers import scaled_layout
 
@@ -49,9 +49,9 @@ class CompressedTensors:
 
     def _packed(self, module: str, stored: Stored, scheme: Scheme) -> tuple[PackedLayout, tuple[int, int]]:
         if scheme.packing == "nvfp4-pack-quantized":
-            return nvfp4(stored)
+            return nvfp4(stored, packed="weight_packed", overall="weight_global_scale", divides=True)
         if scheme.packing == "mxfp4-pack-quantized":
-            return mxfp4(stored)
+            return mxfp4(stored, packed="weight_packed")
         if scheme.packing == "pack-quantized" and scheme.kind == "int" and 2 <= scheme.bits <= 8 and scheme.blocks.rows in (None, 1):
             return pack_quantized(module, stored, scheme)
         raise not_read(self.claim, f"{scheme.kind}{scheme.bits} in the format {scheme.packing!r:.40}", _READABLE)

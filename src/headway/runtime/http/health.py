@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.runtime.served_model import Readiness, ServedModels, State
+from headway.runtime.served_model import Readiness, ServedModel, ServedModels, State
 
 API_VERSION = "2.2.0"
 _ON_THE_WAY: tuple[State, ...] = ("starting", "loading", "warming")
@@ -32,9 +32,14 @@ def health(models: ServedModels, is_closing: bool) -> tuple[int, dict[str, Any]]
         "status": overall.state,
         "reason": overall.reason,
         "model": single.name if single else None,
-        "models": {m.name: {"status": m.readiness.state, "reason": m.readiness.reason} for m in models.models},
+        "models": {m.name: _model(m) for m in models.models},
     }
     return (200 if overall.state == "ready" else 503), body
+
+
+def _model(model: ServedModel) -> dict[str, Any]:
+    quantization = None if model.running is None else model.running.quantization
+    return {"status": model.readiness.state, "reason": model.readiness.reason, "quantization": quantization}
 
 
 def live() -> dict[str, Any]:

@@ -63,6 +63,7 @@ def _loaded(running: Running) -> dict[str, Any]:
         "embedding": asdict(facts.embedding) if facts.embedding else None,
         "rerank": asdict(facts.rerank) if facts.rerank else None,
         "limits": facts.limits, "licence": identity.licence, "parameters": facts.parameters, "dtype": facts.dtype,
+        "quantization": running.quantization,
         "engine": placed.engine, "accelerator": placed.accelerator, "accelerator_validated": placed.accelerator_validated,
         "device": placed.device, "enable_shared_context": settings.enable_shared_context,
         "batch_window_ms": settings.batch_window_ms, "max_num_seqs": settings.max_num_seqs, "notes": _notes(running),

@@ -93,7 +93,7 @@ class ModelLoader:
         attach(model, find_calibration(opened.package, opened.identity.model_sha256, self._settings.cache_dir))
         scheduler = self._start_scheduler(served, model, settings, spot.accelerator.is_device_fault)
         placed = Placed(spot.engine.name, spot.accelerator.name, spot.accelerator.validated, spot.device.name)
-        served.running = Running(model, opened.family.name, opened.spec.surfaces, opened.identity, placed, settings, scheduler)
+        served.running = Running(model, opened.family.name, opened.spec.surfaces, opened.identity, placed, settings, scheduler, opened.spec.stored.title)
         served.readiness = Readiness("ready")
         _log.info("%s is ready: %s on %s, %s", served.name, opened.family.name, spot.device.name, byte_text(model.memory_bytes))
         gc.collect()

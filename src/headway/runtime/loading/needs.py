@@ -14,10 +14,12 @@ _FP4_DTYPES: Final = ("F4",)
 
 
 def needed_capabilities(package: Package, spec: ModelSpec) -> Sequence[str]:
-    """Those of the family, and `fp8` or `nvfp4` for weights that are stored so."""
+    """Those of the family, and `fp8` or `nvfp4` for weights that are stored so: as the family found out, else as headers say."""
+    if spec.stored.title is not None:
+        return tuple(dict.fromkeys((*spec.capabilities, *spec.stored.needs)))
     claim = package.config.get("quantization_config") or {}
     found = list(spec.capabilities)
-    method, algorithm = _words(claim, "quant_method"), _words(claim, "quant_algo")
+    method, algorithm = _words(claim, "quant_method"), f"{_words(claim, 'quant_algo')} {_words(claim, 'format')}"
     dtypes = _stored_dtypes(package, spec)
     if "nvfp4" in f"{method} {algorithm}" or dtypes & set(_FP4_DTYPES):
         found.append("nvfp4")

@@ -16,6 +16,7 @@ import torch
 from headway.artifacts.model_cards import card_of_path
 from headway.artifacts.tokenizer import Tokenizer, load_tokenizer
 from headway.errors import PackageError
+from headway.quantization.stored_format import stored_format
 from headway.runtime.decoder.loading import DTYPES
 from headway.runtime.family import ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel
@@ -68,7 +69,8 @@ class DualEncoder:
 
     def spec(self) -> ModelSpec:
         files = (*loaded_files(self.package, self.plan.card.files), FILE)
-        return ModelSpec(("embeddings",), self.plan.parameters, files, self.limit, ("float32", "bfloat16"), licence=self.package.licence)
+        return ModelSpec(("embeddings",), self.plan.parameters, files, self.limit, ("float32", "bfloat16"), licence=self.package.licence,
+                         stored=stored_format(self.plan.card.tensors.values()))  # fmt: skip
 
 
 def is_dual_encoder(package: Package) -> bool:

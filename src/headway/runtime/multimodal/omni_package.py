@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headway.artifacts.card import ModelCard
-from headway.artifacts.safetensors_header import read_safetensors_header
+from headway.artifacts.quantization_claim import claim_of_config
 from headway.errors import PackageError
 from headway.models.checkpoint_tensors import refuse_missing, refuse_shapes, some
 from headway.models.encoders.plan import EncoderPlan, plan_encoder
+from headway.quantization.stored_format import stored_format
 from headway.runtime.family import ModelSpec
 from headway.runtime.multimodal.image_layout import ImageLayout, read_image_layout
 from headway.runtime.multimodal.omni_variants import VARIANTS, OmniVariant
 from headway.runtime.multimodal.tower import TowerPlan, plan_tower
 from headway.runtime.package import Package
+from headway.runtime.readers.package_tensors import PackageTensors
 from headway.runtime.readers.part_card import card_of_part
 
 WEIGHTS: Final = "model.safetensors"
@@ -63,7 +65,7 @@ class OmniPackage:
         return towers + sum(self.card.tensors[name].elements for name in self.readouts.values())
 
     def spec(self) -> ModelSpec:
-        return ModelSpec(("embeddings",), self.parameters, FILES, self.limit, licence=self.package.licence)
+        return ModelSpec(("embeddings",), self.parameters, FILES, self.limit, licence=self.package.licence, stored=stored_format(self.card.tensors.values()))
 
 
 def is_omni(package: Package) -> bool:
@@ -76,7 +78,7 @@ def open_omni(package: Package) -> OmniPackage:
         if not package.has(name):
             raise PackageError(f"{package.path} lacks {name}", reason="missing_file", param=name, fix="Download the package again.")
     variant = _variant(package)
-    tensors = read_safetensors_header(package.path / WEIGHTS).tensors
+    tensors = PackageTensors(package.path, [WEIGHTS], claim_of_config(package.config)).infos
 
     def card(part: str, section: str | None = None, **fields: str) -> ModelCard:
         config = package.json(f"{part}/config.json") or {}

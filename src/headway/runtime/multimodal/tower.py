@@ -14,6 +14,7 @@ from headway.errors import PackageError
 from headway.models.checkpoint_tensors import refuse_missing, refuse_shapes, some
 from headway.models.encoders.transformers_plan import model_with_weights
 from headway.models.fallback.transformers_class import transformers_config
+from headway.quantization.logical_card import logical_card
 from headway.quantization.supported import check_types
 from headway.quantization.weight_reader import WeightReader
 
@@ -46,8 +47,9 @@ def plan_tower(card: ModelCard, find_class: Callable[[], Any], prefix: str = "",
     """Whether the tensors below `prefix` are those that the class has for the card's config, by headers alone. What matches
     `unused` may be missing, and may be left over.
 
-    Raises ArtifactError: `invalid_model_config`, `missing_tensor`, `tensor_shape`, `unexpected_tensor`.
+    Raises ArtifactError: `invalid_model_config`, `missing_tensor`, `tensor_shape`, `unexpected_tensor`, those of `logical_card`.
     """
+    card = logical_card(card)
     config = transformers_config(card)
     model_class = find_class()
     weights = {name.removeprefix(prefix): name for name in card.tensors if name.startswith(prefix) and not _COMPUTED.search(name)}

@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import torch
-from safetensors import safe_open
 
 from headway.artifacts.card import TensorInfo
 from headway.artifacts.safetensors_header import read_safetensors_header
 from headway.errors import PackageError
+from headway.quantization.claim_fields import Claim
+from headway.quantization.logical_card import logical_tensors
+from headway.quantization.weight_reader import WeightReader
 
 _SHOWN: Final = 5
 _FIX: Final = "Download the package again, or check that its configuration belongs to these weights."
 
 
 class PackageTensors:
-    """The tensors of some files of a package, by name. Headers only; `read` brings the numbers."""
+    """The tensors of some files of a package, by name. Headers only; `read` brings the numbers.
 
-    def __init__(self, folder: Path, names: Iterable[str]):
-        self.source = ", ".join(sorted(names)) if not isinstance(names, str) else names
-        self.infos: dict[str, TensorInfo] = {}
-        self._file: dict[str, Path] = {}
-        for name in sorted(names):
+    `claim` is the quantization section of the configuration that belongs to the files: packed weights are then there as a model sees
+    them, and are unpacked when they are read. Raises what `logical_tensors` raises.
+    """
+
+    def __init__(self, folder: Path, names: Iterable[str], claim: Claim | None = None):
+        self._folder = folder
+        self.files = tuple(sorted(names))
+        self.source = ", ".join(self.files)
+        stored: dict[str, TensorInfo] = {}
+        for name in self.files:
             for tensor, info in read_safetensors_header(folder / name).tensors.items():
-                if tensor in self.infos:
+                if tensor in stored:
                     raise PackageError(f"{folder} holds the tensor {tensor} twice", reason="duplicate_tensor", param=tensor, fix=_FIX)
-                self.infos[tensor] = info
-                self._file[tensor] = folder / name
+                stored[tensor] = info
+        self.infos: Mapping[str, TensorInfo] = logical_tensors(stored, claim, f"{folder} ({self.source})")
+
+    def part(self, names: Sequence[str]) -> PackageTensors:
+        """Those that lie in some of the files."""
+        found = copy.copy(self)
+        found.files, found.source = tuple(names), ", ".join(names)
+        paths = {self._folder / name for name in names}
+        found.infos = {name: info for name, info in self.infos.items() if info.file in paths}
+        return found
 
     @property
     def parameters(self) -> int:
@@ -62,16 +78,8 @@ class PackageTensors:
     def read(self, dtype: torch.dtype, prefix: str = "", names: Iterable[str] | None = None) -> dict[str, torch.Tensor]:
         """Copies of the tensors below `prefix`, or of those `names` (without the prefix), in `dtype`."""
         wanted = list(self.shapes(prefix)) if names is None else list(names)
-        by_file: dict[Path, list[str]] = {}
-        for name in wanted:
-            by_file.setdefault(self._file[prefix + name], []).append(name)
-        found: dict[str, torch.Tensor] = {}
-        for path, group in by_file.items():
-            with safe_open(str(path), framework="pt") as file:
-                for name in group:
-                    # A copy: the library maps the file, and a file that changes later must not change the model.
-                    found[name] = file.get_tensor(prefix + name).to(dtype, copy=True)
-        return found
+        with WeightReader(self.infos) as reader:
+            return {name: reader.tensor(prefix + name, dtype) for name in wanted}
 
 
 def _some(prefix: str, names: list[str]) -> str:

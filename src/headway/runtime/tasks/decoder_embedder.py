@@ -13,6 +13,7 @@ from headway.errors import PackageError
 from headway.models.backbone import plan_backbone
 from headway.models.native import NativePlan
 from headway.models.registry import ARCHITECTURES
+from headway.quantization.stored_format import stored_format
 from headway.runtime.decoder.loading import load_backbone
 from headway.runtime.decoder.trunk import DecoderTrunk
 from headway.runtime.decoder.wanted import HiddenAt
@@ -45,7 +46,7 @@ def describe_decoder(package: Package) -> ModelSpec:
     card, plan, _ = _open(package)
     return ModelSpec(
         ("embeddings",), plan.parameters, (*loaded_files(package, card.files), *layout_files(package)), _limit(package, card),
-        dtypes=("float32", "bfloat16"), licence=package.licence,
+        dtypes=("float32", "bfloat16"), licence=package.licence, stored=stored_format(plan.card.tensors.values()),
     )  # fmt: skip
 
 

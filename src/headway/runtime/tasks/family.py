@@ -34,7 +34,8 @@ class TaskHeads(ModelFamily):
             return describe_decoder(package)
         found = open_task(package)
         return ModelSpec(
-            _surfaces(found), found.parameters, found.files, found.limit, dtypes=("float32", "bfloat16"), licence=package.licence
+            _surfaces(found), found.parameters, found.files, found.limit, dtypes=("float32", "bfloat16"), licence=package.licence,
+            stored=found.stored,
         )
 
     def load(self, package: Package, spec: ModelSpec, placement: Placement, progress: Callable[[int, int], None]) -> LoadedModel:

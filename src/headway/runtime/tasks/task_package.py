@@ -10,9 +10,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 from headway.artifacts.card import TensorInfo
 from headway.artifacts.model_cards import card_of_path
+from headway.artifacts.quantization_claim import SIDE_FILES
 from headway.errors import PackageError
 from headway.models.checkpoint_tensors import refuse_missing, refuse_unexpected
 from headway.models.encoders.plan import EncoderPlan, plan_encoder
+from headway.quantization.stored_format import StoredFormat, stored_format
 from headway.runtime.package import Package
 from headway.runtime.readers.package_tensors import PackageTensors
 from headway.runtime.tasks import operating_point, sentence_heads
@@ -34,7 +36,7 @@ _UNUSED: Final = re.compile(r"(^|\.)pooler\.|^(cls|lm_head|decoder|vocab_|mask_p
 @dataclass(frozen=True, slots=True)
 class TaskPackage:
     """`head` names the tensors of a classifier; `scorers` are heads in a file of their own: those of a reranker with trained exits, or
-    classifiers on an embedder. `parameters` and `files` count what is loaded, nothing else."""
+    classifiers on an embedder. `parameters` and `files` count what is loaded, nothing else; `left_out` are tensors that are not."""
 
     package: Package
     task: Task
@@ -43,10 +45,16 @@ class TaskPackage:
     scorers: PackageTensors | None
     parameters: int
     files: tuple[str, ...]
+    left_out: frozenset[str]
 
     @property
     def config(self) -> Mapping[str, Any]:
         return self.plan.card.config
+
+    @property
+    def stored(self) -> StoredFormat:
+        """Of what is loaded: the encoder and the head."""
+        return stored_format(each for name, each in self.plan.card.tensors.items() if name not in self.left_out)
 
     @property
     def limit(self) -> int:
@@ -89,7 +97,8 @@ def open_task(package: Package) -> TaskPackage:
     scorers = _scorers(package, task)
     parameters = plan.parameters + sum(info.elements for info in own.values()) + (scorers.parameters if scorers else 0)
     layout = layout_files(package) if task == "embedding" else ()
-    return TaskPackage(package, task, plan, head, scorers, parameters, (*loaded_files(package, card.files), *layout))
+    left_out = frozenset(plan.remaining) - own.keys()
+    return TaskPackage(package, task, plan, head, scorers, parameters, (*loaded_files(package, card.files), *layout), left_out)
 
 
 def _scorers(package: Package, task: Task) -> PackageTensors | None:
@@ -110,5 +119,5 @@ def _head_tensors(plan: EncoderPlan, head: HeadNames | None) -> dict[str, Tensor
 
 def loaded_files(package: Package, weights: Collection[Path]) -> tuple[str, ...]:
     """Relative names of the files of a package that its task reads."""
-    names = ["config.json", *_TOKENIZER_FILES, operating_point.FILE, RELEVANCE_LAYOUT, RELEVANCE_HEADS, sentence_heads.LAYOUT, sentence_heads.WEIGHTS]
+    names = ["config.json", *SIDE_FILES, *_TOKENIZER_FILES, operating_point.FILE, RELEVANCE_LAYOUT, RELEVANCE_HEADS, sentence_heads.LAYOUT, sentence_heads.WEIGHTS]
     return (*(name for name in names if package.has(name)), *(path.relative_to(package.path).as_posix() for path in weights))

@@ -22,7 +22,8 @@ class Line:
     """`number` counts from 1 at LF in the file as given. `process`: what printed it, such as `EngineCore pid=7`, "" if
     unknown. `level`: DEBUG | INFO | WARNING | ERROR | CRITICAL or "". `place`: `core.py:1108`, a logger's name, or "".
     `clock`: the text of its own time stamp or "". `text`: what is left. `fields`: the members of a JSON line.
-    `container`: the container or unit around the process, or "". `raw`: the line as it stands in the file."""
+    `container`: the container or unit around the process, or "". `raw`: the line as it stands in the file. `parts`: number and
+    raw line of each part when a container runtime had cut it, else ()."""
 
     source: str
     number: int
@@ -34,6 +35,7 @@ class Line:
     fields: Mapping[str, object] = field(default_factory=dict)
     container: str = ""
     raw: str = ""
+    parts: tuple[tuple[int, str], ...] = ()
 
     @property
     def starts_a_record(self) -> bool:
@@ -43,9 +45,20 @@ class Line:
     def quote(self, start: int = 0) -> Quote:
         """The text from `start` on, masked and cut, beginning with words that stand in the file."""
         shown = _shown(self.text[start : start + 4 * _QUOTE_CHARS])
+        if self.parts:
+            return self._quote_of_a_part(shown)
         if self.raw and not _stands_in(shown, self.raw):
             shown = _shown(self._as_written(start))
         return Quote(self.source, self.number, shown)
+
+    def _quote_of_a_part(self, shown: str) -> Quote:
+        """With the number of the part that holds it. What begins in one part and goes on in the next is quoted from there."""
+        for skipped in range(_COMPARED):
+            for number, raw in self.parts:
+                if _stands_in(shown[skipped:], raw):
+                    return Quote(self.source, number, shown[skipped:].strip())
+        number, raw = self.parts[0]
+        return Quote(self.source, number, _shown(without_request_text(raw[: 4 * _QUOTE_CHARS])))
 
     def _as_written(self, start: int) -> str:
         """The same place in the raw line, which a wrapper wrote in its own way (JSON, colours)."""

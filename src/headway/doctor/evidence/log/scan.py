@@ -27,6 +27,7 @@ from headway.doctor.evidence.log.log import Log, empty_kept
 from headway.doctor.evidence.log.opening import Stream, names_of, opened
 from headway.doctor.evidence.log.records import LINES_BACK, Records
 from headway.doctor.evidence.log.request_text import without_request_text
+from headway.doctor.evidence.log.split_lines import Rejoined, numbered, rejoined
 from headway.doctor.evidence.sight import Sight
 from headway.errors import DoctorError
 
@@ -88,21 +89,25 @@ class _Scanner:
     def file(self, source: str, stream: Stream) -> None:
         self._sources.append(source)
         self._records, self._above, self._below = Records(), [], {}
-        number = 1
+        number, held = 1, ""
         for block in blocks(stream):
             self._nbytes += len(block)
             if self._progress is not None:
                 self._progress(len(block))
-            number = self._block(source, number, block.decode("utf-8", "replace"))
+            text = held + block.decode("utf-8", "replace")
+            raws = _lines_of(text)
+            whole = rejoined(text, raws)
+            held = "".join(f"{raw}\n" for raw in raws[len(raws) - whole.held :])
+            number = self._block(source, number, whole)
+        if held:
+            self._block(source, number, Rejoined(held, _lines_of(held)))
 
-    def _block(self, source: str, number: int, text: str) -> int:
+    def _block(self, source: str, number: int, whole: Rejoined) -> int:
         """Whole lines; `number` is the first one's. Return the next line's number."""
-        raws = text.split("\n")
-        if raws and not raws[-1]:
-            raws.pop()
+        raws = whole.raws
         self._lines += len(raws)
         wanted: dict[int, list[Sight]] = {}
-        for sight, indices in self._candidates(text, raws).items():
+        for sight, indices in self._candidates(whole.text, raws).items():
             for index in self._kept[sight].choose(indices):
                 wanted.setdefault(index, []).append(sight)
         head = len(self._above)
@@ -115,7 +120,8 @@ class _Scanner:
                 continue
             last, place = index, head + index
             sights = [*wanted.get(index, ()), *(sight for sight in self._below if sight not in wanted.get(index, ()))]
-            self._line(source, number + index, raws[index], sights, above[max(0, place - LINES_BACK) : place])
+            parts = numbered(whole.parts[index], number) if index in whole.parts else ()
+            self._line(source, number + index, raws[index], sights, above[max(0, place - LINES_BACK) : place], parts)
             if self._below and index + 1 < len(raws):
                 heapq.heappush(places, index + 1)
         self._above = above[-LINES_BACK:]
@@ -135,7 +141,9 @@ class _Scanner:
                     indices.append(index)
         return found
 
-    def _line(self, source: str, number: int, raw: str, sights: Sequence[Sight], above: Sequence[str]) -> None:
+    def _line(
+        self, source: str, number: int, raw: str, sights: Sequence[Sight], above: Sequence[str], parts: tuple[tuple[int, str], ...]
+    ) -> None:
         """`above`: the raw lines before it. What a bar or a terminal overwrote is a line of its own, of the same number."""
         seeking: list[Sight] = list(sights)
         under, self._below = self._below, {}
@@ -144,7 +152,7 @@ class _Scanner:
             if not held or (line := self._records.owned(undress(source, number, piece), above)) is None:
                 continue
             text = without_request_text(line.text)
-            line = line if text is line.text else replace(line, text=text)
+            line = line if text is line.text and not parts else replace(line, text=text, parts=parts)
             for sight in held:
                 if hit := _hit(sight, line):
                     seeking.remove(sight)
@@ -157,6 +165,11 @@ class _Scanner:
             self._below[sight.below] = 1
         elif under.get(sight, _ROWS_AT_MOST) < _ROWS_AT_MOST:
             self._below.setdefault(sight, under[sight] + 1)
+
+
+def _lines_of(text: str) -> list[str]:
+    raws = text.split("\n")
+    return raws if raws[-1] else raws[:-1]
 
 
 def _hit(sight: Sight, line: Line) -> Hit | None:

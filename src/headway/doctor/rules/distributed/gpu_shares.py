@@ -152,9 +152,16 @@ def _too_few(case: Case, hit: Hit, world: int, gpus: int, confidence: float) -> 
 
 def _more_or_fewer(case: Case, split: Split, world: int, gpus: int, hidden: bool) -> list[Fix]:
     fixes = []
+    listed = ",".join(map(str, range(world)))
     if hidden:
-        listed = ",".join(map(str, range(world)))
         fixes.append(Fix(Words(f"let the process see {world} GPUs", f"让进程看到 {world} 张 GPU"), f"CUDA_VISIBLE_DEVICES={listed}"))
+    elif visibility(case) is not None:
+        fixes.append(
+            Fix(
+                Words(f"if the host has {world} GPUs (`nvidia-smi -L` outside lists them), let the process see them", f"如果主机有 {world} 张 GPU（在外部执行 `nvidia-smi -L` 可列出），让进程看到它们"),
+                f"CUDA_VISIBLE_DEVICES={listed}",
+            )
+        )
     if case.context.get("host.in_container") is True:
         fixes.append(Fix(Words("give all GPUs of the host to the container", "把主机的全部 GPU 交给容器"), "docker run --gpus all"))
     tensor = divisors(split.tensor if split.world == world else world, max(1, gpus))[0]

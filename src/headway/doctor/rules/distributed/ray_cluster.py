@@ -167,6 +167,7 @@ def _address(case: Case, first: Hit, cluster: _Cluster, world: int, wanted: str)
     if "node:" not in first.line.text and not wanted and "unique" not in first.line.text and "no " not in first.line.text:
         return None
     foreign = bool(wanted and known and wanted not in known)
+    twice = "unique" in first.line.text
     own = known[0] if known else "$(hostname -I | cut -d' ' -f1)"
     if foreign:
         cause = Words(
@@ -174,7 +175,7 @@ def _address(case: Case, first: Hit, cluster: _Cluster, world: int, wanted: str)
             f" GPUs are enough ({cluster.total} for {world}).",
             f"资源请求指定节点 {wanted}，而 Ray 中的节点是 {', '.join(known)}：VLLM_HOST_IP（或所选网卡）与 Ray 使用的地址不同。GPU 数量足够（{cluster.total} 张，需要 {world} 张）。",
         )
-    elif "unique" in first.line.text:
+    elif twice:
         cause = Words(
             "Two nodes report the same address: VLLM_HOST_IP is set to one value everywhere. Each node needs its own, the one Ray knows it by.",
             "有两个节点上报了相同地址：所有节点的 VLLM_HOST_IP 设成了同一个值。每个节点需要各自的地址，即 Ray 所知的地址。",
@@ -189,22 +190,34 @@ def _address(case: Case, first: Hit, cluster: _Cluster, world: int, wanted: str)
     return Found(
         cause=cause,
         evidence=[first.quote(), *cluster.quotes],
-        fixes=[
-            Fix(
-                Words(
-                    "set the address that Ray shows for this node, on each node its own, before `ray start`",
-                    "在 `ray start` 之前，在每个节点设置 Ray 为该节点显示的地址",
-                ),
-                f"export VLLM_HOST_IP={own}",
-            ),
-            Fix(Words("end what holds the GPUs: see who has them", "结束占用 GPU 的任务：查看占用者"), "ray list placement-groups && ray status"),
-        ],
+        fixes=_address_fixes(own, foreign, twice),
         verify=Words(
             "`ray list nodes` shows the address in VLLM_HOST_IP of every node, and the group is placed within 10 s",
             "`ray list nodes` 中各节点地址与其 VLLM_HOST_IP 一致，且 10 秒内完成放置",
         ),
-        confidence=0.9 if foreign or "unique" in first.line.text else 0.7,
+        confidence=0.9 if foreign or twice else 0.7,
     )
+
+
+def _address_fixes(own: str, foreign: bool, twice: bool) -> list[Fix]:
+    if twice:
+        return [
+            Fix(
+                Words(
+                    "on each node, before `ray start`: its own address instead of the one that all have (in containers with a bridge all see the same one: --network host)",
+                    "在每个节点的 `ray start` 之前：设为该节点自己的地址，而不是所有节点共用的那个（桥接网络的容器看到的地址相同：使用 --network host）",
+                ),
+                "export VLLM_HOST_IP=$(ip -4 route get 1.1.1.1 | sed -n 's/.* src \\([^ ]*\\).*/\\1/p')",
+            ),
+            Fix(Words("or remove the variable everywhere and let each node find its own", "或在所有节点删除该变量，让各节点自行判断"), "unset VLLM_HOST_IP"),
+        ]
+    address = Fix(
+        Words("set the address that Ray shows for this node, on each node its own, before `ray start`", "在 `ray start` 之前，在每个节点设置 Ray 为该节点显示的地址"),
+        f"export VLLM_HOST_IP={own}",
+    )
+    if foreign:
+        return [address]
+    return [Fix(Words("end what holds the GPUs: see who has them", "结束占用 GPU 的任务：查看占用者"), "ray list placement-groups && ray status"), address]
 
 
 def pipeline_step_hangs(case: Case) -> Found | None:

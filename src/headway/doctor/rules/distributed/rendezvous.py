@@ -10,6 +10,7 @@ from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.finding import STATED, Fix, Found
+from headway.doctor.rules.distributed.ranks import split_of
 from headway.doctor.rules.quoted import probes_about, quoted
 from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
@@ -25,6 +26,7 @@ FEW_JOINED: Final = sight(
     pattern=r"Timed out after (?P<after>\d+) seconds waiting for clients\. (?P<joined>\d+)/(?P<all>\d+) clients joined"
     r"|store based barrier.*world_size=(?P<world>\d+), worker_count=(?P<workers>\d+)",
 )
+NEVER_WRITTEN: Final = sight("wait timeout after ", pattern=r"wait timeout after (?P<after>\d+) ?ms(?:, keys: (?P<keys>\S+))?")
 CANNOT_CONNECT: Final = sight(
     "client socket has failed to connect",
     pattern=r"client socket has failed to connect to (?:\[?(?P<host>[\w.:\-]+?)\]?):(?P<port>\d+) \((?:errno|error): ?(?P<errno>\d+)",
@@ -143,7 +145,7 @@ def _never_complete(case: Case) -> Found | None:
         return _high_port(case, high)
     hit = case.log.first(FEW_JOINED)
     if hit is None:
-        return None
+        return _never_written(case)
     joined, everyone = int(hit["joined"] or hit["workers"]), int(hit["all"] or hit["world"])
     missing = everyone - joined
     if missing <= 0:
@@ -167,6 +169,41 @@ def _never_complete(case: Case) -> Found | None:
             f"出现 `{everyone}/{everyone} clients joined`，或每个 rank 一行 `rank N in world size {everyone}`",
         ),
         confidence=0.75,
+    )
+
+
+def _never_written(case: Case) -> Found | None:
+    """A process that met the store waited for what another one had to put there."""
+    hit = case.log.first(NEVER_WRITTEN)
+    if hit is None or any(error.line.number < hit.line.number for error in case.exceptions.first if "Store" not in error.line.text):
+        return None
+    seconds, world = hit.number("after") / 1000, split_of(case).world
+    who = f" ({hit.line.process})" if hit.line.process else ""
+    keys = f" ({hit['keys']})" if hit["keys"] else ""
+    ranks = f" Its world has {world} ranks." if world > 1 else ""
+    return Found(
+        cause=Words(
+            f"This process{who} reached the store at the meeting point, then waited {seconds:g} s for an entry{keys} that another rank never wrote: that rank was not started, died, hangs, or cannot reach the store.{ranks}"
+            " A longer limit only waits longer.",
+            f"该进程{who}已连上汇合点的 store，随后等待 {seconds:g} 秒，但另一个 rank 始终没有写入所需的条目{keys}：该 rank 未启动、已退出、卡住，或无法访问 store。延长时限只会等得更久。",
+        ),
+        evidence=[hit.quote()],
+        fixes=[
+            Fix(
+                Words("on every node: does its process live, and does it hold a connection to the store? Start the one that is missing", "在每个节点上：进程是否存活，是否与 store 保持连接？启动缺失的那个"),
+                "ss -tnp | grep ${MASTER_PORT:-29501}",
+            ),
+            Fix(
+                Words("from the node of the missing rank: open the way to the store if there is none", "在缺失 rank 的节点上：若不通，则放通到 store 的网络"),
+                "nc -zv -w 5 $MASTER_ADDR ${MASTER_PORT:-29501}",
+            ),
+        ],
+        verify=Words(
+            "the logs of all nodes side by side: each rank prints `rank N in world size`, and none stops before it",
+            "并排查看各节点日志：每个 rank 都打印 `rank N in world size`，没有哪个停在此前",
+        ),
+        confidence=0.75,
+        explains=("D11", "D17"),
     )
 
 
@@ -250,7 +287,7 @@ RULES: Final = (
         remedy=Words("open the port range between the nodes", "在节点之间开放端口范围"),
         check=Words("`nc -zv` to the address and port", "对该地址和端口执行 `nc -zv`"),
         judge=rendezvous_unreachable,
-        sees=(TIMED_OUT, FEW_JOINED, CANNOT_CONNECT, HIGH_PORT),
+        sees=(TIMED_OUT, FEW_JOINED, NEVER_WRITTEN, CANNOT_CONNECT, HIGH_PORT),
     ),
     Rule(
         id="D8",

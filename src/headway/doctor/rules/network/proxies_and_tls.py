@@ -61,6 +61,8 @@ LOCAL_CALL: Final = sight(
 
 
 _NEAR: Final = 5  # lines; curl names the proxy before it prints the request
+_FAR: Final = 80  # lines of others may stand between
+_SENT_TO_A_PROXY: Final = re.compile(r"> (?:GET|POST) http://")  # a server itself is asked for a path only
 
 
 def proxy_catches_local_calls(case: Case) -> Found | None:
@@ -75,7 +77,7 @@ def proxy_catches_local_calls(case: Case) -> Found | None:
     if answer is None or re.search(r"huggingface|/resolve/|hub|pypi", answer.line.text):
         return None
     calls = [hit for hit in case.log.hits(LOCAL_CALL) if not re.search(r"(?i)_proxy", hit.line.text)]
-    near = [hit for hit in calls if answer.line.number < hit.line.number <= answer.line.number + _NEAR]
+    near = [hit for hit in calls if 0 < hit.line.number - answer.line.number <= (_FAR if _SENT_TO_A_PROXY.search(hit.line.text) else _NEAR)]
     call = next((hit for hit in reversed(calls) if hit.line.number <= answer.line.number), next(iter(near), None))
     page = answer.line.text[answer.match.start() :].startswith("Error code")
     if not variables and not in_context and (call is None or page):

@@ -79,12 +79,13 @@ def sequence_cap(case: Case) -> Found | None:
     used, used_zh = _usage(shape)
     engines, engines_zh = (f" in each of {shape.engines} engines", f"每个引擎（共 {shape.engines} 个）") if shape.engines > 1 else ("", "")
     evidence = [*([cap.stated] if cap.stated else []), shape.middle.quote, shape.last.quote]
+    rate = f"{shape.generation_rate:.0f} tokens/s" if shape.generation_rate else ""
     return Found(
         cause=Words(
             f"The batch stands at its cap: {shape.running:g} sequences run, {cap.flag} allows {cap.value}{engines}, and {shape.waiting:g} requests wait{used}."
-            f" The cap, not memory, limits the tokens per second ({_rate(shape)}).",
+            f" The cap, not memory, limits the tokens per second{f' ({rate})' if rate else ''}.",
             f"批次顶到了上限：{shape.running:g} 个序列在运行，{cap.flag} 只允许{engines_zh} {cap.value} 个，另有 {shape.waiting:g} 个请求在等待{used_zh}。"
-            f"限制每秒 token 数（{_rate(shape)}）的是这个上限，而不是显存。",
+            f"限制每秒 token 数{f'（{rate}）' if rate else ''}的是这个上限，而不是显存。",
         ),
         evidence=evidence,
         fixes=[
@@ -97,8 +98,8 @@ def sequence_cap(case: Case) -> Found | None:
             )
         ],
         verify=Words(
-            f"restart with the same load: `Waiting` falls below {shape.waiting:g}, `Running` passes {cap.value} and tokens/s rises above {_rate(shape)}",
-            f"用相同负载重启：`Waiting` 低于 {shape.waiting:g}，`Running` 超过 {cap.value}，tokens/s 高于 {_rate(shape)}",
+            f"restart with the same load: `Waiting` falls below {shape.waiting:g}, `Running` passes {cap.value} and tokens/s rises{f' above {rate}' if rate else ''}",
+            f"用相同负载重启：`Waiting` 低于 {shape.waiting:g}，`Running` 超过 {cap.value}，tokens/s {f'高于 {rate}' if rate else '上升'}",
         ),
         confidence=_confidence(cap, shape),
         weight="degraded",
@@ -291,10 +292,6 @@ def _why_so_many(cap: int, usage: float | None, better: int) -> tuple[str, str]:
     if not usage:
         return "", ""
     return f" (the cache would be about {usage * better / cap:.0%} full)", f"（缓存使用率约为 {usage * better / cap:.0%}）"
-
-
-def _rate(shape: LoadShape) -> str:
-    return f"{shape.generation_rate:.0f} tokens/s" if shape.generation_rate else "now"
 
 
 def _confidence(cap: Cap, shape: LoadShape) -> float:

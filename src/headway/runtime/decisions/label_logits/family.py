@@ -10,9 +10,12 @@ from headway.artifacts.card import ModelCard
 from headway.artifacts.gguf_architectures import ARCHITECTURES as GGUF_ARCHITECTURES
 from headway.artifacts.gguf_header import read_gguf_header
 from headway.artifacts.model_cards import card_of_path, gguf_of_folder
+from headway.artifacts.quantization_claim import SIDE_FILES
 from headway.artifacts.tokenizer import load_tokenizer
 from headway.errors import ConfigError, HeadwayError
 from headway.models.registry import ARCHITECTURES
+from headway.quantization.logical_card import logical_card
+from headway.quantization.stored_format import stored_format
 from headway.runtime.decisions.label_logits.fixture import VARIANTS, write_language_model
 from headway.runtime.decisions.label_logits.model import LabelLogitsModel
 from headway.runtime.decisions.label_logits.reader import LabelLogitsOptions, LabelLogitsReader
@@ -31,7 +34,7 @@ _OTHER_FAMILIES: Final = (
     "decision_config.json", "modules.json", "adapter_config.json", "MODEL_MANIFEST.json", "joint_head_config.json", "head.safetensors", "head.pt",
 )  # fmt: skip
 _TEXT_FILES: Final = (
-    "config.json", "generation_config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
+    "config.json", *SIDE_FILES, "generation_config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
     "added_tokens.json", "vocab.json", "merges.txt", "vocab.txt", "chat_template.jinja", "chat_template.json",
 )  # fmt: skip
 
@@ -51,7 +54,7 @@ class LabelLogitsFamily(ModelFamily):
         return _is_gguf_language_model(package)
 
     def describe(self, package: Package) -> ModelSpec:
-        card = card_of_path(package.path, package.reference, revision=package.revision, licence=package.licence)
+        card = logical_card(card_of_path(package.path, package.reference, revision=package.revision, licence=package.licence))
         root = package.path if package.is_folder else package.path.parent
         weights = [path.relative_to(root).as_posix() for path in card.files]
         texts = [] if card.format == "gguf" else [name for name in _TEXT_FILES if package.has(name)]
@@ -59,11 +62,11 @@ class LabelLogitsFamily(ModelFamily):
         dtypes: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
         return ModelSpec(
             self.surfaces, card.parameters, tuple(dict.fromkeys((*texts, *sorted(index), *weights))), card.context_length or _UNSTATED_CONTEXT,
-            dtypes=dtypes if card.parameters <= _SMALL else dtypes[::-1], licence=card.licence,
+            dtypes=dtypes if card.parameters <= _SMALL else dtypes[::-1], licence=card.licence, stored=stored_format(card.tensors.values()),
         )  # fmt: skip
 
     def load(self, package: Package, spec: ModelSpec, placement: Placement, progress: Callable[[int, int], None]) -> LoadedModel:
-        card = card_of_path(package.path, package.reference, revision=package.revision, licence=package.licence)
+        card = logical_card(card_of_path(package.path, package.reference, revision=package.revision, licence=package.licence))
         options, limit = _options(placement.options, card.parameters)
         tokenizer = load_tokenizer(card)
         trunk = load_trunk(

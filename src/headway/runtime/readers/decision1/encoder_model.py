@@ -74,16 +74,16 @@ class EncoderQuestionModel(LoadedModel):
         return self._nbytes
 
 
-def load_encoders(found: Decision1Package, dtype: torch.dtype, progress: Callable[[int, int], None]) -> dict[str, NativeEncoder]:
+def load_encoders(found: Decision1Package, stored: PackageTensors, dtype: torch.dtype, progress: Callable[[int, int], None]) -> dict[str, NativeEncoder]:
     """The stack of each question type; the table of words is in memory once.
 
     Raises PackageError for what is no encoder that runs here, and for missing or odd tensors.
     """
-    shared = PackageTensors(found.folder, found.backbone_weights)
+    shared = stored.part(found.backbone_weights)
     total = 3 * sum(info.nbytes for info in shared.infos.values())
     loaded: dict[str, NativeEncoder] = {}
     for number, kind in enumerate(("noul", "choice", "score")):
-        tensors = shared.infos if kind == "noul" else _branch(found, shared.infos, kind)
+        tensors = shared.infos if kind == "noul" else _branch(stored.part([found.decision_weights[_BRANCHES[kind]]]), shared.infos, kind)
         card = card_of_part(f"{found.folder.name} ({kind})", found.backbone_config, tensors, [info.file for info in tensors.values()])
         encoder = load_planned_encoder(plan_encoder(card, ""), dtype, progress=_moved(progress, total * number // 3, total))
         if not isinstance(encoder, NativeEncoder):
@@ -100,20 +100,20 @@ def _moved(progress: Callable[[int, int], None], start: int, total: int) -> Call
     return lambda done, _: progress(start + done, total)
 
 
-def _branch(found: Decision1Package, shared: Mapping[str, TensorInfo], kind: str) -> dict[str, TensorInfo]:
+def _branch(own: PackageTensors, shared: Mapping[str, TensorInfo], kind: str) -> dict[str, TensorInfo]:
     """The encoder's tensors with the layers and the last norm of a branch in their place."""
     tensors = {name: info for name, info in shared.items() if name.startswith("embeddings.")}
-    for name, info in PackageTensors(found.folder, [found.decision_weights[_BRANCHES[kind]]]).infos.items():
+    for name, info in own.infos.items():
         renamed = name.replace(f"{kind}_blocks.", "layers.", 1).replace(f"{kind}_final_norm.", "final_norm.", 1)
         tensors[renamed] = replace(info, name=renamed)
     return tensors
 
 
-def load_heads(found: Decision1Package, hidden: int) -> dict[str, MarkerHead]:
+def load_heads(found: Decision1Package, stored: PackageTensors, hidden: int) -> dict[str, MarkerHead]:
     """Raises PackageError: `missing_tensor`, `tensor_shape`, `unexpected_tensor`."""
     layers, heads = found.config["head"]["head_layers"], found.config["head"]["head_heads"]
     one = {name: shape for name, shape in marker_shapes(hidden, layers, None).items() if name != "type_emb.weight"}
-    tensors = PackageTensors(found.folder, [found.decision_weights["decision_heads"]])
+    tensors = stored.part([found.decision_weights["decision_heads"]])
     tensors.check({"type_embedding.weight": (len(TYPES), hidden), **{_stored(name, kind): shape for kind in TYPES for name, shape in one.items()}})
     values = tensors.read(torch.float32)
     kinds = values["type_embedding.weight"]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 import torch
 
 from headway.artifacts.tokenizer import Tokenizer, tokenizer_at
+from headway.quantization.stored_format import stored_format
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.loading.manifests import Verified
@@ -31,7 +32,6 @@ from headway.runtime.readers.decision1.presets import read_presets
 from headway.runtime.readers.decision_limits import decision_limits
 from headway.runtime.readers.endpoints.model import EndpointModel
 from headway.runtime.readers.endpoints.reader import EndpointReader, EndpointSettings
-from headway.runtime.readers.package_tensors import PackageTensors
 from headway.runtime.readers.transformers_backbone import CAPABILITIES, load_backbone
 from headway.runtime.readers.transformers_trunk import TransformersTrunk
 from headway.runtime.readers.unpublished import not_of_the_format
@@ -52,12 +52,16 @@ class Decision1Family(ModelFamily):
     def describe(self, package: Package) -> ModelSpec:
         found = read_package(package)
         read_presets(found)
-        counted = PackageTensors(found.folder, [*found.backbone_weights, *found.decision_weights.values()]).parameters
+        tensors = found.tensors()
+        counted = tensors.parameters
         stated = found.config.get("parameters")
         if found.runtime == VELA and stated is not None and stated != counted:
             raise not_of_the_format("config.json", f"parameters {counted}, as the weight files say", stated)
         capabilities = CAPABILITIES["qwen3_5_text"] if found.runtime == QWEN else ()
-        return ModelSpec(self.surfaces, counted, found.loaded_files, found.max_tokens, ("float32", "bfloat16"), capabilities)
+        return ModelSpec(
+            self.surfaces, counted, found.loaded_files, found.max_tokens, ("float32", "bfloat16"), capabilities,
+            stored=stored_format(tensors.infos.values()),
+        )  # fmt: skip
 
     def verify(self, package: Package, digests: Mapping[str, str]) -> Verified:
         return verify_package(package, digests)
@@ -81,13 +85,10 @@ class Decision1Family(ModelFamily):
 
 def _load_vela(found: Decision1Package, facts: ModelFacts, reader: EncoderQuestionReader, dtype: torch.dtype,
                progress: Callable[[int, int], None]) -> LoadedModel:  # fmt: skip
-    encoders = load_encoders(found, dtype, progress)
-    heads = load_heads(found, encoders["noul"].hidden_size)
-    width = dtype.itemsize
-    nbytes = sum(
-        PackageTensors(found.folder, [name]).parameters * width for name in (*found.backbone_weights, *found.decision_weights.values())
-    )
-    return EncoderQuestionModel(facts, reader, encoders, heads, nbytes)
+    tensors = found.tensors()
+    encoders = load_encoders(found, tensors, dtype, progress)
+    heads = load_heads(found, tensors, encoders["noul"].hidden_size)
+    return EncoderQuestionModel(facts, reader, encoders, heads, tensors.parameters * dtype.itemsize)
 
 
 def _load_qwen(found: Decision1Package, facts: ModelFacts, tokenizer: Tokenizer, presets: Mapping[str, Any], placement: Placement,
@@ -95,9 +96,10 @@ def _load_qwen(found: Decision1Package, facts: ModelFacts, tokenizer: Tokenizer,
     config = found.backbone_config.get("text_config", found.backbone_config)
     if config.get("model_type") != "qwen3_5_text":
         raise not_of_the_format("backbone.config", "model_type qwen3_5_text", config.get("model_type"))
-    backbone = load_backbone(config, PackageTensors(found.folder, found.backbone_weights), "", dtype=dtype, device=placement.device,
+    tensors = found.tensors()
+    backbone = load_backbone(config, tensors.part(found.backbone_weights), "", dtype=dtype, device=placement.device,
                              source="backbone.config", progress=progress)  # fmt: skip
-    head = PackageTensors(found.folder, [found.decision_weights["decision_head"]])
+    head = tensors.part([found.decision_weights["decision_head"]])
     head.check(head_shapes(int(config["hidden_size"]), found.config["head_dim"]))
     settings = EndpointSettings(found.max_tokens, _SIDES, found.temperatures, null_as_key=found.model_name in _NULL_AS_KEY)
     trunk = TransformersTrunk(backbone, max_tokens=found.max_tokens, share=placement.enable_shared_context)

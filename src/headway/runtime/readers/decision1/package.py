@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.artifacts.bounded_json import read_json_object
+from headway.artifacts.quantization_claim import claim_of_config
 from headway.errors import ArtifactError, PackageError
 from headway.runtime.loading.manifests import Verified, digest_of_digests, read_file_list
 from headway.runtime.package import Package
+from headway.runtime.readers.package_tensors import PackageTensors
 from headway.runtime.readers.unpublished import layout_not_published, not_of_the_format
 
 POINTER: Final = {"decision_format": "vllm-sr-decision", "format_version": 1}
@@ -45,6 +47,10 @@ class Decision1Package:
     @property
     def max_tokens(self) -> int:
         return MAX_TOKENS[self.runtime]
+
+    def tensors(self) -> PackageTensors:
+        """Of all weight files; headers only."""
+        return PackageTensors(self.folder, (*self.backbone_weights, *self.decision_weights.values()), claim_of_config(self.backbone_config, "backbone.config"))
 
     @property
     def loaded_files(self) -> tuple[str, ...]:

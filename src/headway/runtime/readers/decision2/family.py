@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 import torch
 
 from headway.artifacts.bounded_json import read_json_object
+from headway.artifacts.quantization_claim import claim_of_config
 from headway.artifacts.tokenizer import tokenizer_at
 from headway.errors import PackageError
+from headway.quantization.stored_format import stored_format
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.loading.manifests import Verified
@@ -33,6 +35,7 @@ from headway.runtime.readers.decision2.package import (
     is_decision2,
     read_package,
     score_offsets,
+    stored_tensors,
     temperatures,
     verify_package,
 )
@@ -61,7 +64,8 @@ class Decision2Family(ModelFamily):
         found = read_package(package)
         reports = [found.manifest[what]["file"] for what, report in (("calibration", calibration_report(found)), ("score_bias", bias_report(found))) if report]
         files = [MANIFEST, "config.json", *identity_files(found.folder), *reports]
-        counted = PackageTensors(found.folder, [*backbone_files(found), HEAD]).parameters
+        tensors = stored_tensors(found)
+        counted = tensors.parameters
         stated = found.manifest.get("parameters")
         loaded = stated.get("loaded") if isinstance(stated, dict) else None
         if loaded is not None and not found.adapter and loaded != counted:
@@ -70,6 +74,7 @@ class Decision2Family(ModelFamily):
         return ModelSpec(
             self.surfaces, loaded if found.adapter and isinstance(loaded, int) else counted, tuple(dict.fromkeys(files)), found.max_tokens,
             ("float32", "bfloat16"), CAPABILITIES[found.backbone_kind], licence.get("spdx") if isinstance(licence, dict) else None,
+            stored_format(tensors.infos.values()),
         )  # fmt: skip
 
     def verify(self, package: Package, digests: Mapping[str, str]) -> Verified:
@@ -79,7 +84,7 @@ class Decision2Family(ModelFamily):
         found = read_package(package)
         dtype = torch.bfloat16 if placement.dtype == "bfloat16" else torch.float32
         backbone, hidden = _backbone(found, dtype, placement, progress)
-        tensors = PackageTensors(found.folder, [HEAD])
+        tensors = stored_tensors(found).part([HEAD])
         tensors.check(head_shapes(hidden, found.config["head_dim"]))
         settings = EndpointSettings(found.max_tokens, NOUL_SIDES, temperatures(found), score_offsets(found))
         reader = EndpointReader(tokenizer_at(found.folder), settings)
@@ -97,7 +102,7 @@ class Decision2Family(ModelFamily):
 def _backbone(found: Decision2Package, dtype: torch.dtype, placement: Placement, progress: Callable[[int, int], None]) -> tuple[Any, int]:
     if not found.adapter:
         config = backbone_config(found)
-        tensors, prefix, low_rank = PackageTensors(found.folder, backbone_files(found)), "", None
+        tensors, prefix, low_rank = stored_tensors(found).part(backbone_files(found)), "", None
     else:
         base = base_folder(found, placement.options.get("base_path"))
         whole = read_json_object(base / "config.json")
@@ -105,6 +110,7 @@ def _backbone(found: Decision2Package, dtype: torch.dtype, placement: Placement,
         names = sorted(path.name for path in base.glob("*.safetensors"))
         if not names:
             raise PackageError(f"{base} has no .safetensors file", reason="no_weights", param=str(base), fix="Name the folder of the whole base model.")
-        tensors, prefix, low_rank = PackageTensors(base, names), "model.language_model." if "text_config" in whole else "", read_low_rank(found)
+        tensors = PackageTensors(base, names, claim_of_config(whole, f"{base}/config.json"))
+        prefix, low_rank = "model.language_model." if "text_config" in whole else "", read_low_rank(found)
     model = load_backbone(config, tensors, prefix, dtype=dtype, device=placement.device, source="backbone/config.json", low_rank=low_rank, progress=progress)
     return model, int(config["hidden_size"])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.artifacts.bounded_json import read_json_object
+from headway.artifacts.quantization_claim import claim_of_config
 from headway.errors import ArtifactError, PackageError
 from headway.runtime.loading.manifests import (
     FileList,
@@ -19,6 +20,7 @@ from headway.runtime.loading.manifests import (
     read_file_list,
 )
 from headway.runtime.package import Package
+from headway.runtime.readers.package_tensors import PackageTensors
 from headway.runtime.readers.transformers_backbone import backbone_type
 from headway.runtime.readers.unpublished import layout_not_published, not_of_the_format
 
@@ -117,6 +119,12 @@ def backbone_files(found: Decision2Package) -> list[str]:
     if not names:
         raise PackageError(f"{found.folder / folder} has no .safetensors file", reason="no_weights", param=folder, fix="Download the package again.")
     return names
+
+
+def stored_tensors(found: Decision2Package) -> PackageTensors:
+    """Of the backbone or of the adapter, and of the head; headers only."""
+    claim = None if found.adapter else claim_of_config(backbone_config(found), "backbone/config.json")
+    return PackageTensors(found.folder, [*backbone_files(found), HEAD], claim)
 
 
 def backbone_config(found: Decision2Package) -> dict[str, Any]:

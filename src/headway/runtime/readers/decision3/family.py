@@ -10,6 +10,7 @@ from typing import ClassVar
 import torch
 
 from headway.artifacts.tokenizer import tokenizer_at
+from headway.quantization.stored_format import stored_format
 from headway.runtime.decisions.planner import decisions_planner
 from headway.runtime.decisions.reader import DecisionReader
 from headway.runtime.decoder.wanted import HiddenAt
@@ -55,6 +56,7 @@ class Decision3Family(ModelFamily):
         return ModelSpec(
             self.surfaces, counted["text"] + counted["readout"], tuple(loaded_files(found)), found.max_tokens, ("bfloat16", "float32"),
             CAPABILITIES["qwen3_5_text"], licence.get("spdx") if isinstance(licence, dict) else licence if isinstance(licence, str) else None,
+            stored_format(info for name, info in weight_tensors(found).infos.items() if name.startswith(found.text_prefix)),
         )  # fmt: skip
 
     def verify(self, package: Package, digests: Mapping[str, str]) -> Verified:

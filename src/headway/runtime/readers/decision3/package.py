@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.artifacts.bounded_json import read_json_object
+from headway.artifacts.quantization_claim import claim_of_config
 from headway.errors import ArtifactError
 from headway.runtime.loading.manifests import FileList, Verified, canonical_digest, check_sizes, read_file_list
 from headway.runtime.package import Package
@@ -37,7 +38,7 @@ IDENTITY_FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Decision3Package:
-    """`text_prefix` is that of the tensors of the text model; those of the vision tower are there but not loaded."""
+    """`claim` is the quantization section. `text_prefix` is that of the tensors of the text model; those of the vision tower are there but not loaded."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -45,6 +46,7 @@ class Decision3Package:
     decision: Mapping[str, Any]
     text_config: Mapping[str, Any]
     weights: tuple[str, ...]
+    claim: Mapping[str, Any] | None
     text_prefix: str
     max_tokens: int
 
@@ -73,12 +75,12 @@ def read_package(package: Package) -> Decision3Package:
     text = config.get("text_config")
     if config.get("model_type") != "qwen3_5" or not isinstance(text, dict) or text.get("model_type") != "qwen3_5_text":
         raise not_of_the_format("config.json", "a qwen3_5 model with a qwen3_5_text text_config", config.get("model_type"))
-    weights = weight_files(folder)
+    weights, claim = weight_files(folder), claim_of_config(config)
     check_sizes(folder, listed, list(weights))
     limit = decision.get("max_length") or text.get("max_position_embeddings")
     if type(limit) is not int or limit < LEAST_INPUT:
         raise not_of_the_format(CONFIG, f"max_length, null or an integer of at least {LEAST_INPUT}", limit)
-    return Decision3Package(folder, manifest, listed, decision, text, weights, _text_prefix(folder, weights), limit)
+    return Decision3Package(folder, manifest, listed, decision, text, weights, claim, _text_prefix(folder, weights, claim), limit)
 
 
 def _check_decision(decision: Mapping[str, Any]) -> None:
@@ -109,11 +111,11 @@ def _are_distinct(values: Any, kind: type) -> bool:
 
 def weight_tensors(found: Decision3Package) -> PackageTensors:
     """Headers of the checkpoint's files."""
-    return PackageTensors(found.folder, found.weights)
+    return PackageTensors(found.folder, found.weights, found.claim)
 
 
-def _text_prefix(folder: Path, weights: tuple[str, ...]) -> str:
-    names = list(PackageTensors(folder, weights).infos)
+def _text_prefix(folder: Path, weights: tuple[str, ...], claim: Mapping[str, Any] | None) -> str:
+    names = list(PackageTensors(folder, weights, claim).infos)
     used = {next((prefix for prefix in (*TEXT_PREFIXES, *VISION_PREFIXES) if name.startswith(prefix)), name) for name in names}
     text = used & set(TEXT_PREFIXES)
     if len(text) != 1 or used - {*TEXT_PREFIXES, *VISION_PREFIXES}:

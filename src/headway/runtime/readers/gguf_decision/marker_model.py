@@ -18,6 +18,7 @@ from headway.models.checkpoint_tensors import refuse_missing, refuse_shapes, ref
 from headway.models.encoders.load import load_planned_encoder
 from headway.models.encoders.modernbert import MODERNBERT
 from headway.models.encoders.plan import EncoderPlan, plan_native_encoder
+from headway.quantization.stored_format import stored_format
 from headway.quantization.weight_reader import WeightReader
 from headway.runtime.decoder.loading import DTYPES
 from headway.runtime.family import ModelSpec, Placement
@@ -53,7 +54,8 @@ def describe_markers(package: Package, path: Path, found: DecisionMetadata) -> M
     """Raises ArtifactError: `unsupported_layout`, `invalid_package`, `missing_tensor`, `tensor_shape`, `unexpected_tensor`."""
     plan = _plan(package, path, found)
     files = tuple(sorted(file.name for file in plan.card.files))
-    return ModelSpec(("decisions",), plan.card.parameters, files, plan.max_positions, ("float32", "bfloat16"), licence=package.licence)
+    return ModelSpec(("decisions",), plan.card.parameters, files, plan.max_positions, ("float32", "bfloat16"), licence=package.licence,
+                     stored=stored_format(plan.card.tensors.values()))  # fmt: skip
 
 
 def load_markers(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.artifacts.bounded_json import read_json_object
+from headway.artifacts.quantization_claim import claim_of_config
 from headway.errors import PackageError
 from headway.runtime.decoder import loading as native
 from headway.runtime.decoder.loading import DTYPES
@@ -80,7 +81,7 @@ def _in_folder(folder: Path) -> Backbone:
     names = sorted(path.name for path in folder.glob("*.safetensors") if path.name not in (HEAD, "adapter_model.safetensors"))
     if not names:
         raise PackageError(f"{folder} has no .safetensors file of a backbone", reason="missing_file", param=str(folder), fix="Download the model again.")
-    tensors = PackageTensors(folder, names)
+    tensors = PackageTensors(folder, names, claim_of_config(whole, source) or claim_of_config(text, source))
     prefixes = [name.removesuffix(_EMBEDDING) for name in tensors.infos if name == _EMBEDDING or name.endswith(f".{_EMBEDDING}")]
     if len(prefixes) != 1:
         raise not_of_the_format(", ".join(names), f"one tensor named {_EMBEDDING}", prefixes)
@@ -91,7 +92,7 @@ def load_trunk(package: Package, found: Backbone, placement: Placement, progress
     """Weights into memory. Raises what the loaders raise, and ArtifactError (`tensor_shape`) for an adapter of another model."""
     if not is_adapter(package) and found.kind in _NATIVE:
         config = {**found.config, "architectures": [_NATIVE[found.kind]]}
-        files = sorted({info.file for info in found.tensors.infos.values()})
+        files = [found.folder / name for name in found.tensors.files]
         card = card_of_part(package.reference, config, found.tensors.infos, files)
         return NativeTrunk(
             native.load_backbone(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from headway.artifacts.tokenizer import tokenizer_at
+from headway.quantization.stored_format import stored_format
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.model_facts import ModelFacts
@@ -51,10 +52,11 @@ class KevFamily(ModelFamily):
             found = find_backbone(package, None)
             read_head(package, found.hidden_size)
             stored, limit, capabilities = found.tensors, found.max_tokens, found.capabilities
-            weights = sorted({info.file.name for info in stored.infos.values()})
+            weights = list(stored.files)
         files = (*(name for name in _TEXTS if package.has(name)), *weights, head_file(package))
         return ModelSpec(
-            self.surfaces, stored.parameters, files, limit, ("float32", "bfloat16"), capabilities, package.licence
+            self.surfaces, stored.parameters, files, limit, ("float32", "bfloat16"), capabilities, package.licence,
+            stored_format(stored.infos.values()),
         )
 
     def load(self, package: Package, spec: ModelSpec, placement: Placement, progress: Callable[[int, int], None]) -> LoadedModel:

@@ -8,12 +8,13 @@ from typing import ClassVar, Final
 
 import torch
 
-from headway.artifacts.safetensors_header import read_safetensors_header
+from headway.artifacts.quantization_claim import claim_of_config
 from headway.artifacts.tokenizer import tokenizer_at
 from headway.errors import PackageError
 from headway.models.checkpoint_tensors import refuse_missing, refuse_shapes, refuse_unexpected
 from headway.models.encoders.load import load_planned_encoder
 from headway.models.encoders.plan import EncoderPlan, plan_encoder
+from headway.quantization.stored_format import stored_format
 from headway.quantization.weight_reader import WeightReader
 from headway.runtime.decoder.loading import DTYPES
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
@@ -27,6 +28,7 @@ from headway.runtime.readers.laya.model import LayaModel
 from headway.runtime.readers.laya.reader import LayaReader
 from headway.runtime.readers.laya.sequence import LayaSequences
 from headway.runtime.readers.laya.settings import KINDS, SETTINGS_FILES, LayaSettings, parse_settings
+from headway.runtime.readers.package_tensors import PackageTensors
 from headway.runtime.readers.part_card import card_of_part
 
 _ENCODER_CONFIG: Final = "encoder/config.json"
@@ -51,7 +53,7 @@ class LayaFamily(ModelFamily):
         tokenizer = sorted(f"tokenizer/{path.name}" for path in (package.path / "tokenizer").iterdir() if path.is_file())
         return ModelSpec(
             self.surfaces, _parameters(plan), (name, _ENCODER_CONFIG, _WEIGHTS, *tokenizer),
-            settings.max_tokens, dtypes=("float32", "bfloat16"), licence=package.licence,
+            settings.max_tokens, dtypes=("float32", "bfloat16"), licence=package.licence, stored=stored_format(plan.card.tensors.values()),
         )  # fmt: skip
 
     def load(self, package: Package, spec: ModelSpec, placement: Placement, progress: Callable[[int, int], None]) -> LoadedModel:
@@ -88,9 +90,9 @@ def _plan(package: Package) -> EncoderPlan:
     for name in (_WEIGHTS, "tokenizer/tokenizer.json"):
         if not package.has(name):
             raise PackageError(f"{package.path} lacks {name}", reason="missing_file", param=name, fix="Download the package again.")
-    weights = package.path / _WEIGHTS
-    card = card_of_part(package.reference, package.json(_ENCODER_CONFIG) or {}, read_safetensors_header(weights).tensors, [weights])
-    return plan_encoder(card, _PREFIX)
+    config = package.json(_ENCODER_CONFIG) or {}
+    tensors = PackageTensors(package.path, [_WEIGHTS], claim_of_config(config, _ENCODER_CONFIG))
+    return plan_encoder(card_of_part(package.reference, config, tensors.infos, [package.path / _WEIGHTS]), _PREFIX)
 
 
 def _check_head(plan: EncoderPlan, settings: LayaSettings) -> None:

@@ -11,6 +11,7 @@ import torch
 from headway.artifacts.tokenizer import tokenizer_at
 from headway.models.encoders.load import load_planned_encoder
 from headway.models.encoders.plan import plan_encoder
+from headway.quantization.stored_format import stored_format
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.loading.manifests import Verified
@@ -64,10 +65,13 @@ class Vela2Family(ModelFamily):
 
     def describe(self, package: Package) -> ModelSpec:
         found = read_package(package)
-        heads = [BROAD_HEAD] if found.has_broad_head else []
+        tensors = found.tensors()
         capabilities = () if found.member == ENCODER else CAPABILITIES[backbone_type(found.backbone_config, "backbone_config")]
-        counted = PackageTensors(found.folder, [*found.weights, *heads]).parameters
-        return ModelSpec(self.surfaces, counted, found.loaded_files, found.max_tokens, ("float32", "bfloat16"), capabilities)
+        broad = PackageTensors(found.folder, [BROAD_HEAD]).parameters if found.has_broad_head else 0
+        return ModelSpec(
+            self.surfaces, tensors.parameters + broad, found.loaded_files, found.max_tokens, ("float32", "bfloat16"), capabilities,
+            stored=stored_format(tensors.infos.values()),
+        )  # fmt: skip
 
     def verify(self, package: Package, digests: Mapping[str, str]) -> Verified:
         return verify_package(package, digests)
@@ -96,7 +100,7 @@ class Vela2Family(ModelFamily):
 def _load_encoder(found: Vela2Package, facts: ModelFacts, requests: RequestReader, readings: VelaReadings, placement: Placement,
                   dtype: torch.dtype, progress: Callable[[int, int], None]) -> LoadedModel:  # fmt: skip
     form = sequence_form(found.config)
-    tensors = PackageTensors(found.folder, found.weights)
+    tensors = found.tensors()
     card = card_of_part(found.folder.name, {"model_type": "modernbert", **found.backbone_config}, tensors.infos, [found.folder / name for name in found.weights])
     plan = plan_encoder(card, "encoder.")
     tensors.check(readout_shapes(plan.hidden_size, found.config["proj_dim"], found.config["readout"]), ignore=lambda name: name.startswith("encoder."))
@@ -115,7 +119,7 @@ def _load_encoder(found: Vela2Package, facts: ModelFacts, requests: RequestReade
 
 def _load_decoder(found: Vela2Package, facts: ModelFacts, requests: RequestReader, readings: VelaReadings, placement: Placement,
                   dtype: torch.dtype, progress: Callable[[int, int], None]) -> LoadedModel:  # fmt: skip
-    tensors = PackageTensors(found.folder, found.weights)
+    tensors = found.tensors()
     config = found.backbone_config
     hidden = int(config["hidden_size"])
     tensors.check(head_shapes(hidden, found.config["head_dim"]), "head.")

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from headway.artifacts.quantization_claim import claim_of_config
 from headway.errors import ArtifactError
 from headway.runtime.loading.manifests import Verified, digest_of_digests, read_file_list, read_sums
 from headway.runtime.package import Package
+from headway.runtime.readers.package_tensors import PackageTensors
 from headway.runtime.readers.unpublished import layout_not_published, not_of_the_format
 from headway.runtime.readers.vela2.calibration import CALIBRATION, Calibration, read_calibration
 from headway.runtime.readers.vela2.marker_readout import READOUTS
@@ -41,6 +43,10 @@ class Vela2Package:
     @property
     def backbone_config(self) -> dict[str, Any]:
         return dict(self.config["encoder_config" if self.member == ENCODER else "backbone_config"])
+
+    def tensors(self) -> PackageTensors:
+        """Of the weight files but the broad head; headers only."""
+        return PackageTensors(self.folder, self.weights, claim_of_config(self.config) or claim_of_config(self.backbone_config))
 
     @property
     def loaded_files(self) -> tuple[str, ...]:

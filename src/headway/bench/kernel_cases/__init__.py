@@ -1,0 +1,1 @@
+"""Shapes at which kernels are measured, one file for each family."""

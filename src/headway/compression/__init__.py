@@ -1,0 +1,1 @@
+"""`headway quantize`: a dense checkpoint -> a compressed-tensors checkpoint that this and other engines read."""
