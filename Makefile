@@ -40,7 +40,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest -m "not long" --numprocesses 2 --dist loadgroup
 
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -m long --timeout 1200

@@ -13,8 +13,17 @@ namespace headway {
 namespace {
 
 #include "../simd/f32.h"
+#include "../simd/functions.h"
 
+#include "../kernels/linear_output.inl"
+#include "../kernels/linear_tiles.inl"
+#include "../kernels/linear_float.inl"
+#include "../kernels/quantize.inl"
+
+#include "../kernels/activate.inl"
 #include "../kernels/norm.inl"
+#include "../kernels/rotate.inl"
+#include "../kernels/rows.inl"
 
 }  // namespace
 
@@ -27,7 +36,15 @@ const KernelTable& HEADWAY_JOIN(HEADWAY_SET, _table)() {
     static const KernelTable table = [] {
         KernelTable t{};
         t.name = HEADWAY_TEXT(HEADWAY_SET);
-        t.rms_norm = rms_norm;
+        t.float_linear = float_linear;
+        t.float_pack = float_pack;
+        t.norm = norm;
+        t.rotary_tables = rotary_tables;
+        t.rotate = rotate;
+        t.activate = activate;
+        t.gather = gather;
+        t.add_scaled = add_scaled;
+        t.finish_logits = finish_logits;
         return t;
     }();
     return table;

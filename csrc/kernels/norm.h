@@ -1,22 +1,29 @@
-// RMSNorm of rows.
+// RMSNorm and LayerNorm of rows, whole or head by head.
 #pragma once
 
 #include <cstdint>
 
 #include "../number.h"
+#include "quantized_rows.h"
 
 namespace headway {
 
-// out[r] = x[r] / sqrt(mean(x[r]^2) + epsilon) * weight. Rows may be strided, numbers of a row are neighbours; out may be x.
-struct RmsNorm {
-    void* out;           // dtype, rows of `width`
-    const void* x;       // dtype
-    const void* weight;  // dtype, or float32 when `wide`: then the product is rounded once, else the normed row is rounded before it
-    int64_t rows, width;
+// Every part of a row is normalised on its own: out[r][h] = norm(x[r][h]) * weight[h] (+ bias), over `width` numbers.
+//   rms:    x / sqrt(mean(x^2) + epsilon)
+//   layer:  (x - mean(x)) / sqrt(variance(x) + epsilon)
+// With `residual` the result is added to it: out = residual + scale * normed. Numbers of a row are neighbours; out may be x or residual.
+struct Norm {
+    void* out;             // dtype; not written when `quantized.codes` is there
+    const void* x;         // dtype
+    const void* weight;    // dtype, or float32 when `wide`: then rms is rounded once, else the normed row is rounded before the product
+    const void* bias;      // dtype or null; layer only
+    const void* residual;  // dtype, rows of out_stride; or null
+    QuantizedRows quantized;  // with one head only; codes null without
+    int64_t rows, heads, width;
     int64_t out_stride, x_stride;  // numbers from one row to the next
-    float epsilon;
+    float epsilon, scale;
     Dtype dtype;
-    bool wide;
+    bool wide, layer;
 
     template <class Resize>
     void resize(const Resize& to) {

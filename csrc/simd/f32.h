@@ -21,6 +21,17 @@ inline F32 abs(F32 a) { return {_mm512_abs_ps(a.v)}; }
 inline float reduce_add(F32 a) { return _mm512_reduce_add_ps(a.v); }
 inline float reduce_max(F32 a) { return _mm512_reduce_max_ps(a.v); }
 
+// Which of the numbers; what comes of a comparison with NaN is false.
+using Mask = __mmask16;
+inline Mask less(F32 a, F32 b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ); }
+inline F32 select(Mask which, F32 yes, F32 no) { return {_mm512_mask_blend_ps(which, no.v, yes.v)}; }
+inline F32 nearest(F32 a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+// a * 2^n for whole n.
+inline F32 times_power(F32 a, F32 n) { return {_mm512_scalef_ps(a.v, n.v)}; }
+inline F32 with_sign(F32 a, F32 sign) {
+    return {_mm512_or_ps(_mm512_abs_ps(a.v), _mm512_and_ps(sign.v, _mm512_set1_ps(-0.0f)))};
+}
+
 inline __mmask16 first(int64_t left) { return left >= 16 ? __mmask16(0xffff) : __mmask16((1u << left) - 1); }
 
 inline F32 load(const float* p) { return {_mm512_loadu_ps(p)}; }
@@ -74,6 +85,26 @@ inline float reduce_max(F32 a) {
     __m128 x = _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
     x = _mm_max_ps(x, _mm_movehl_ps(x, x));
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps(x, x, 1)));
+}
+
+struct Mask {
+    __m256 v;
+};
+inline Mask less(F32 a, F32 b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)}; }
+inline F32 select(Mask which, F32 yes, F32 no) { return {_mm256_blendv_ps(no.v, yes.v, which.v)}; }
+inline F32 nearest(F32 a) { return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+// In two steps, because 2^n alone may be beyond float32 where the product is not.
+inline F32 times_power(F32 a, F32 n) {
+    const __m256i whole = _mm256_cvtps_epi32(n.v);
+    const __m256i half = _mm256_srai_epi32(whole, 1);
+    const __m256i bias = _mm256_set1_epi32(127);
+    const __m256i one = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
+    const __m256i two = _mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(whole, half), bias), 23);
+    return {_mm256_mul_ps(_mm256_mul_ps(a.v, _mm256_castsi256_ps(one)), _mm256_castsi256_ps(two))};
+}
+inline F32 with_sign(F32 a, F32 sign) {
+    const __m256 bit = _mm256_set1_ps(-0.0f);
+    return {_mm256_or_ps(_mm256_andnot_ps(bit, a.v), _mm256_and_ps(bit, sign.v))};
 }
 
 inline __m256i first(int64_t left) {

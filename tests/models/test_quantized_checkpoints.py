@@ -15,29 +15,33 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, CompressedTensorsConfig, FineGrainedFP8Config
+from transformers import AutoModelForCausalLM, CompressedTensorsConfig, FineGrainedFP8Config, GptOssConfig
 
 from headway.artifacts.inspect import inspect
-from headway.errors import ArtifactError, NotBuiltError
+from headway.errors import ArtifactError
+from headway.models.fallback.model import FallbackModel
 from headway.models.load import load_model
 from headway.models.prepared import identity
+from tests.models.fallback_models import fallback_model
 from tests.models.runs import difference, greedy, in_chunks, tokens
 from tests.models.tiny_models import TinyModel
 from tests.models.tiny_sizes import SERVED
-from tests.quantization.packers import BY_NAME, Case, awq, numbers
+from tests.quantization.packers import BY_NAME, Case, awq, group, numbers, pack_quantized
 
 Tiny = Callable[[str], TinyModel]
 TEXT = tokens(3, 40)
 
 
-def packed(model: TinyModel, case: Case, folder: Path, *, only: str = "_proj.weight") -> TinyModel:
-    """`model` with random matrices packed as `case` says, and its twin with the same matrices as they are."""
+def packed(model: TinyModel, case: Case, folder: Path, *, only: str | tuple[str, ...] = "_proj.weight", turned: bool = False) -> TinyModel:
+    """`model` with random matrices packed as `case` says, and its twin with the same matrices as they are. `turned`: they are packed
+    the other way round."""
     rng = np.random.default_rng(5)
     tensors = load_file(model.folder / "model.safetensors")
     plain = dict(tensors)
     for name in [name for name in tensors if name.endswith(only) and tensors[name].dim() == 2]:
-        out, width = tensors[name].shape
+        out, width = tensors[name].shape[:: -1 if turned else 1]
         stored, weight = case.pack(rng, out, width)
+        weight = weight.T if turned else weight
         del tensors[name]
         module = name.removesuffix(".weight")
         tensors |= {f"{module}.{ending}": tensor.contiguous() for ending, tensor in stored.items()}
@@ -161,16 +165,76 @@ def test_a_matrix_of_another_size_than_the_configuration_says(tiny: Tiny, tmp_pa
     assert refused.value.reason == "tensor_shape"
 
 
-def test_packed_matrices_that_are_stored_transposed_are_refused(tiny: Tiny, tmp_path: Path) -> None:
-    packed(tiny("gpt2"), BY_NAME["gptq 4 bit"], tmp_path, only="c_fc.weight")
-    with pytest.raises(NotBuiltError) as refused:
+@pytest.mark.parametrize("turned", [True, False])
+def test_matrices_that_the_model_has_transposed(tiny: Tiny, turned: bool, tmp_path: Path) -> None:
+    """GPT-2 has [in, out]. Tools for GPTQ turn what they pack, others pack it as it is; square matrices do not show which."""
+    case = BY_NAME["gptq 4 bit act-order" if turned else "packed 4 bit"]
+    model = packed(tiny("gpt2"), case, tmp_path, only=("c_fc.weight", "c_proj.weight", "c_attn.weight"), turned=turned)
+    ours = load_model(inspect(str(tmp_path)), torch.float32, implementation="vllm")
+    assert difference(in_chunks(ours, TEXT, 40), model.logits(TEXT)) < 2e-4
+
+
+def test_transposed_matrices_of_which_nobody_knows_the_way_round_are_refused(tiny: Tiny, tmp_path: Path) -> None:
+    packed(tiny("gpt2"), BY_NAME["gptq 4 bit"], tmp_path, only="attn.c_proj.weight")
+    with pytest.raises(ArtifactError) as refused:
         load_model(inspect(str(tmp_path)), torch.float32)
-    assert refused.value.reason == "quantization_not_built"
+    assert refused.value.reason == "packed_shape"
+    assert "way round" in refused.value.message
 
 
-def test_models_of_transformers_are_not_read_packed(tiny: Tiny, tmp_path: Path) -> None:
-    packed(tiny("smollm"), BY_NAME["awq"], tmp_path)
-    with pytest.raises(NotBuiltError) as refused:
+def test_fused_projections_in_an_order_of_their_own(tiny: Tiny, tmp_path: Path) -> None:
+    """Falcon stores the queries of every key head with its key and its value."""
+    model = packed(tiny("falcon"), BY_NAME["packed 4 bit zero points"], tmp_path, only=("query_key_value.weight", "dense.weight", "_4h.weight", "_h.weight"))
+    assert any(name.endswith("query_key_value.weight_packed") for name in load_file(tmp_path / "model.safetensors"))
+    ours = load_model(inspect(str(tmp_path)), torch.float32, implementation="vllm")
+    assert difference(in_chunks(ours, TEXT, 40), model.logits(TEXT)) < 2e-4
+
+
+# ---- models of transformers --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ["awq", "gptq 4 bit", "packed 4 bit", "int8 by output", "float8 by output", "nvfp4", "modelopt nvfp4", "llm.int8"])
+def test_models_of_transformers_get_unpacked_weights(tiny: Tiny, case: str, tmp_path: Path) -> None:
+    model = packed(tiny("smollm"), BY_NAME[case], tmp_path)
+    ours = load_model(inspect(str(tmp_path)), torch.float32, implementation="transformers")
+    assert isinstance(ours, FallbackModel)
+    assert difference(in_chunks(ours, TEXT, 23), model.logits(TEXT)) < 2e-4
+
+
+@pytest.mark.parametrize("name", ["olmo3", "qwen2_moe", "deepseek3"])
+def test_architectures_that_only_transformers_has(name: str, tmp_path: Path) -> None:
+    """Experts are separate in the file and one tensor in transformers."""
+    case = Case("int4", group("pack-quantized", {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 8}), pack_quantized(4, 8))
+    model = packed(fallback_model(name, tmp_path / "plain"), case, tmp_path / "packed")
+    ours = load_model(inspect(str(tmp_path / "packed")), torch.float32)
+    assert isinstance(ours, FallbackModel)
+    assert difference(in_chunks(ours, TEXT, 40), model.logits(TEXT)) < 2e-4
+
+
+def test_zeros_and_leftovers_in_models_of_transformers(tiny: Tiny, tmp_path: Path) -> None:
+    model = packed(tiny("smollm"), BY_NAME["gptq 4 bit"], tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    name = "model.layers.0.mlp.up_proj.bias"
+    save_file(tensors | {name: torch.zeros(96), "model.rotary_emb.position_ids": torch.arange(4)}, tmp_path / "model.safetensors")
+    ours = load_model(inspect(str(tmp_path)), torch.float32, implementation="transformers")
+    assert difference(in_chunks(ours, TEXT, 40), model.logits(TEXT)) < 2e-4
+    save_file(tensors | {name: torch.ones(96)}, tmp_path / "model.safetensors")
+    with pytest.raises(ArtifactError) as refused:
         load_model(inspect(str(tmp_path)), torch.float32, implementation="transformers")
-    assert refused.value.reason == "quantization_not_built"
-    assert "natively" in refused.value.message
+    assert refused.value.reason == "unexpected_tensor"
+
+
+def test_a_model_that_runs_nowhere_is_refused_for_what_it_is(tmp_path: Path) -> None:
+    """gpt-oss stores its experts as blocks of mxfp4, and has attention sinks, which no backend here has."""
+    config = GptOssConfig(
+        vocab_size=160, hidden_size=64, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+        num_local_experts=4, num_experts_per_tok=2, sliding_window=16, architectures=["GptOssForCausalLM"],
+    )  # fmt: skip
+    settings = {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}
+    (tmp_path / "config.json").write_text(json.dumps(config.to_dict() | {"quantization_config": settings}))
+    experts = "model.layers.0.mlp.experts"
+    blocks, scales = torch.zeros(4, 128, 2, 16, dtype=torch.uint8), torch.full((4, 128, 2), 127, dtype=torch.uint8)
+    save_file({f"{experts}.gate_up_proj_blocks": blocks, f"{experts}.gate_up_proj_scales": scales}, tmp_path / "model.safetensors")
+    with pytest.raises(ArtifactError, match="attention sinks") as refused:
+        load_model(inspect(str(tmp_path)), torch.float32)
+    assert refused.value.reason == "unsupported_architecture"

@@ -55,7 +55,7 @@ def test_values(case: Case, chunk: int, tmp_path: Path, monkeypatch: pytest.Monk
     torch.testing.assert_close(read(plain), weight, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "one group" not in case.name], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [case for case in CASES if "one group" not in case.name and case.name != "modelopt fp8 blocks"], ids=lambda case: case.name)
 def test_halves_for_two_ranks(case: Case, tmp_path: Path) -> None:
     """Columns of the second rank, and rows of it: what is stored is cut, not the matrix."""
     card, weight = written(case, tmp_path / "m.safetensors")
@@ -123,7 +123,7 @@ def _nothing(stored: Stored) -> None:
 REFUSED = [
     ("awq", _nothing, {"group_size": 16}, "packed_shape", "10"),
     ("awq", _swap("qweight", "qzeros"), {}, "packed_shape", "qzeros"),
-    ("awq", _drop("scales"), {}, "packed_part_missing", "scales"),
+    ("awq", _drop("scales"), {}, "quantization_mismatch", "no .scales tensors"),
     ("awq", _set("qweight", lambda q: q[:-32]), {}, "packed_shape", "[4, 24]"),
     ("awq", _set("scales", _nan), {}, "packed_values", "not numbers"),
     ("awq", _set("scales", lambda s: s.double()), {}, "packed_dtype", "F64"),

@@ -80,7 +80,7 @@ def test_a_tensor_that_is_not_there(stored: tuple[ModelCard, dict[str, torch.Ten
     assert refused.value.reason == "missing_tensor"
 
 
-@pytest.mark.parametrize("stored_type", ["IQ2_XS", "TQ1_0", "F8_E4M3", "I32"])
+@pytest.mark.parametrize("stored_type", ["IQ2_XS", "TQ1_0", "I32"])
 def test_types_without_an_unpacker_are_named_with_the_supported_ones(tmp_path: Path, stored_type: str) -> None:
     card = card_of({"t": TensorInfo("t", stored_type, (256,), 84, tmp_path / "none", 0)}, tmp_path)
     with WeightReader(card) as reader, pytest.raises(ArtifactError, match=stored_type) as refused:
@@ -89,9 +89,16 @@ def test_types_without_an_unpacker_are_named_with_the_supported_ones(tmp_path: P
     assert "Q4_K" in str(refused.value)
 
 
-@pytest.mark.parametrize("method", ["mxfp4", "int8", "quark"])
+@pytest.mark.parametrize("stored_type", ["F8_E4M3", "F8_E5M2"])
+def test_float8_without_a_section_that_says_how(tmp_path: Path, stored_type: str) -> None:
+    with pytest.raises(ArtifactError, match="no file says how") as refused:
+        WeightReader(card_of({"t": TensorInfo("t", stored_type, (256,), 256, tmp_path / "none", 0)}, tmp_path))
+    assert refused.value.reason == "quantization_mismatch"
+
+
+@pytest.mark.parametrize("method", ["mxfp4", "int8", "exl2"])
 def test_quantization_methods_that_are_not_built(tmp_path: Path, method: str) -> None:
-    with pytest.raises(NotBuiltError, match=f"'{method}'; this version reads awq, bitsandbytes, compressed-tensors, fp8, gptq, squeezellm") as refused:
+    with pytest.raises(NotBuiltError, match=f"'{method}'; this version reads awq, bitsandbytes, compressed-tensors, fp8, gptq, modelopt, quark, squeezellm") as refused:
         WeightReader(card_of({}, tmp_path, {"quant_method": method}))
     assert refused.value.reason == "quantization_not_built"
 

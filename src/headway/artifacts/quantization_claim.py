@@ -42,6 +42,7 @@ EVIDENCE: Final[dict[str, tuple[str, ...]]] = {
 
 _PACKED: Final = tuple(dict.fromkeys((".qweight", ".weight_packed", *(ending for endings in EVIDENCE.values() for ending in endings))))
 _FLOAT8: Final = ("F8_E4M3", "F8_E5M2")
+_FLOAT8_FORMATS: Final = ("fp8", "compressed-tensors", "modelopt", "quark")
 
 QUANTIZATION_FIELDS: Final = ("quantization_config", "compression_config")  # of config.json
 
@@ -84,7 +85,8 @@ def claim_problems(claim: Mapping[str, Any] | None, tensors: Mapping[str, Tensor
         return [f"tensor {packed} is packed, but no file says how (quantization_config is missing)"] if packed else []
     form = METHOD_NAMES.get(method, method)
     wanted = EVIDENCE.get(form, ())
-    if wanted and not any(name.endswith(wanted) for name in tensors):
+    in_float8 = form in _FLOAT8_FORMATS and any(each.dtype in _FLOAT8 for each in tensors.values())
+    if wanted and not in_float8 and not any(name.endswith(wanted) for name in tensors):
         return [
             f"{claim['source']} says {method}, but no tensor ends in {' or '.join(wanted)}: the weights are not quantized that way"
         ]

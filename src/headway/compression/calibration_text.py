@@ -33,7 +33,7 @@ def packaged_texts() -> list[str]:
     """The texts that come with Headway: several domains, languages and programming languages, written for it (Apache-2.0)."""
     folder = files("headway.compression").joinpath("texts")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".txt"))
-    return [text for name in names for text in _passages(folder.joinpath(name).read_text(encoding="utf-8"))]
+    return [text.strip("\n") for name in names for text in folder.joinpath(name).read_text(encoding="utf-8").split("\n\n\n")]
 
 
 def texts_of_file(path: Path, tokenizer: Tokenizer) -> list[str]:

@@ -138,8 +138,9 @@ def _without_weights(model_class: Any, config: Any) -> Any:
     """Parameters on the meta device; what is computed from the config (frequencies and the like) is real."""
     from accelerate import init_empty_weights
 
+    attention = "sdpa" if model_class._supports_sdpa else "eager"  # soft caps need the scores
     with init_empty_weights(include_buffers=False):
-        return model_class._from_config(copy.deepcopy(config), dtype=torch.float32, attn_implementation="sdpa").eval()
+        return model_class._from_config(copy.deepcopy(config), dtype=torch.float32, attn_implementation=attention).eval()
 
 
 def _layers_of(decoder: Any, model: Any) -> tuple[str, Sequence[Any]]:

@@ -31,7 +31,7 @@ _PHASES: Final = {
 
 def what_is_missing(case: Case) -> Words | None:
     """None when nothing hints at a fault."""
-    return _nothing_given(case) or _no_answer(case) or _unexplained(case) or _umbrella(case) or _unfinished_start(case) or _unknown_log(case)
+    return _nothing_given(case) or _no_answer(case) or _unexplained(case) or _umbrella(case) or _unfinished_start(case) or _unknown_log(case) or _unknown_gpus(case)
 
 
 def _nothing_given(case: Case) -> Words | None:
@@ -114,6 +114,17 @@ def _unknown_log(case: Case) -> Words | None:
     return Words(
         f"none of the {case.log.lines} lines is known: the log of the server itself (vLLM, Headway, llama.cpp, SGLang, TensorRT-LLM) from its start on is missing",
         f"{case.log.lines} 行日志中没有一行能识别：缺少服务自身（vLLM、Headway、llama.cpp、SGLang、TensorRT-LLM）从启动开始的日志",
+    )
+
+
+def _unknown_gpus(case: Case) -> Words | None:
+    """A card is there, and nobody could say more of it."""
+    why = case.context.text("host.gpus_unknown")
+    if not why:
+        return None
+    return Words(
+        f"this machine has an NVIDIA driver, but nothing is known of its GPUs ({why}); `pip install nvidia-ml-py`, or `nvidia-smi` where it works, would show their memory and use",
+        f"本机装有 NVIDIA 驱动，但对其 GPU 一无所知（{why}）；`pip install nvidia-ml-py`，或能运行的 `nvidia-smi`，可显示显存与使用情况",
     )
 
 

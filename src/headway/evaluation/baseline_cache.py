@@ -88,7 +88,7 @@ class BaselineCache:
                 total -= size
 
 
-def record_key(subject: Subject, requests: Sequence[ScoringRequest], notes: Path) -> str:
+def record_key(subject: Subject, requests: Sequence[ScoringRequest], notes: Path, *, hidden: bool) -> str:
     """Follows from the bytes of the weights, the configuration, the tokens, and what computes with them. `notes` remembers digests of files.
     Raises OSError when a file cannot be read."""
     digest = hashlib.sha256()
@@ -100,7 +100,7 @@ def record_key(subject: Subject, requests: Sequence[ScoringRequest], notes: Path
         "files": [remembered_sha256(path, notes) for path in card.files],
         "config": [card.architecture, card.config, card.quantization],
         "settings": [str(subject.dtype), subject.known, subject.longest],
-        "requests": digest.hexdigest(),
+        "requests": [digest.hexdigest(), hidden],
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
 

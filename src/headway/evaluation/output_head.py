@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headway.evaluation.scoring import Progress
-from headway.evaluation.subject import Subject, loaded, planned
+from headway.evaluation.subject import Subject, load, planned
 from headway.evaluation.token_scores import HeadOf
 from headway.kernels.torch_backend import TORCH
 from headway.models.decoder import Decoder
@@ -20,8 +20,7 @@ def load_head(subject: Subject, progress: Progress) -> HeadOf:
     """Of a native model only these weights are read; of others all are, and the layers are let go of."""
     plan = planned(subject)
     if not isinstance(plan, NativePlan):
-        with loaded(subject, progress) as model:
-            return model.head
+        return load(subject, progress).head
     weights = [weight for weight in plan.weights if weight.module in _MODULES]
     model = Decoder(plan.config, subject.dtype, TORCH)
     with WeightReader(plan.card) as reader:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +19,6 @@ from headway.engine.configured_card import configured_card
 from headway.errors import ArtifactError, CapacityError, ConfigError
 from headway.evaluation.scoring import Progress
 from headway.host.cpu_budget import cpu_budget
-from headway.host.heap import release_free_memory
 from headway.host.memory_budget import memory_budget
 from headway.models.causal_lm import CausalLM
 from headway.models.load import load_planned
@@ -86,17 +83,11 @@ def planned(subject: Subject, card: ModelCard | None = None) -> ModelPlan:
     return plan
 
 
-@contextmanager
-def loaded(subject: Subject, progress: Progress, card: ModelCard | None = None) -> Iterator[CausalLM]:
-    """The model with its weights; whoever keeps nothing of it has its memory back afterwards. Raises what `planned` and reading raise."""
+def load(subject: Subject, progress: Progress, card: ModelCard | None = None) -> CausalLM:
+    """The model with its weights. Raises what `planned` and reading raise."""
     plan = planned(subject, card)
     torch.set_num_threads(cpu_budget().threads)
-    model = load_planned(plan, subject.dtype, progress=lambda done, total: progress(f"loading {subject.reference}", done / max(total, 1)))
-    try:
-        yield model
-    finally:
-        del model
-        release_free_memory()
+    return load_planned(plan, subject.dtype, progress=lambda done, total: progress(f"loading {subject.reference}", done / max(total, 1)))
 
 
 def _refuse_encoders(card: ModelCard) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -34,9 +34,6 @@ class Task:
     questions: tuple[Question, ...]
     examples: tuple[Question, ...] = ()
     packaged: bool = False
-
-    def limited(self, most: int | None) -> Task:
-        return self if most is None else replace(self, questions=self.questions[:most])
 
 
 def packaged_task() -> Task:

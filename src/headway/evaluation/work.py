@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,12 @@ class Material:
     tasks: tuple[Task, ...]
     width: int
     stride: int
+
+    def limited(self, most: int, vocabulary: Vocabulary) -> Material:
+        """The first `most` questions of each task, and of each text what the model of `vocabulary` reads in `most` windows."""
+        reach = self.width + (most - 1) * self.stride
+        texts = tuple(_beginning(text, vocabulary.tokenized(text), reach) for text in self.texts)
+        return replace(self, texts=texts, tasks=tuple(replace(task, questions=task.questions[:most]) for task in self.tasks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,13 @@ def work_of(material: Material, vocabulary: Vocabulary) -> Work:
         requests = task_requests(task, vocabulary.encode, vocabulary.prefix, vocabulary.opening, vocabulary.longest)
         tasks.append(TaskWork(task, tuple(request for each in requests for request in each)))
     return Work(tuple(texts), tuple(tasks))
+
+
+def _beginning(text: Text, tokens: TokenizedText, reach: int) -> Text:
+    """Up to the end of token number `reach`, in whole characters."""
+    if len(tokens.ids) <= reach:
+        return text
+    return Text(text.name, text.content.encode()[: int(tokens.ends[reach - 1])].decode("utf-8", "ignore"))
 
 
 def same_tokens(one: Work, other: Work) -> bool:

@@ -10,7 +10,7 @@ takes `floors`, which are there for every form.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -81,6 +81,12 @@ class IntegerWeight:
         minimums = None if self.minimums is None else self.minimums[rows]
         return replace(self, codes=self.codes[rows], scales=self.scales[rows], minimums=minimums)
 
+    def folded(self, width: int) -> IntegerWeight:
+        """Short rows (blocks of a row) one after the other as rows of `width`."""
+        groups = width // self.form.group
+        minimums = None if self.minimums is None else self.minimums.reshape(-1, groups)
+        return replace(self, codes=self.codes.reshape(-1, width), scales=self.scales.reshape(-1, groups), minimums=minimums)
+
     def as_form(self, form: IntegerForm) -> IntegerWeight:
         """The same matrix in a wider form, one that `IntegerForm.joined` makes of this one and others."""
         if form == self.form:
@@ -96,6 +102,15 @@ class IntegerWeight:
         if form.minimums:
             minimums = torch.zeros_like(scales) if minimums is None else minimums.repeat_interleave(repeats, 1)
         return IntegerWeight(form, codes, scales, minimums)
+
+
+def stacked(parts: Sequence[IntegerWeight]) -> IntegerWeight:
+    """Of one form, one below the other."""
+    minimums = [part.minimums for part in parts if part.minimums is not None]
+    return IntegerWeight(
+        parts[0].form, torch.cat([part.codes for part in parts]), torch.cat([part.scales for part in parts]),
+        torch.cat(minimums) if minimums else None,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import torch
 from headway.quantization.bit_fields import unpack_words
 from headway.quantization.checkpoint_format import Stored
 from headway.quantization.claim_fields import Claim, flag, group_size, integer, not_read, word
-from headway.quantization.grouped_affine import grouped_affine
+from headway.quantization.grouped_affine import GroupedAffine, affine_layout
 from headway.quantization.packed_weight import FLOATS, WHOLE, Axis, PackedLayout, Part, Parts, finite
 
 _WORDS: Final = Axis("out", 8)
@@ -41,11 +41,11 @@ class Awq:
             "scales": Part(FLOATS, (groups, Axis("out"))),
         }
 
-        def dequantize(found: Parts, rows: range) -> torch.Tensor:
+        def read(found: Parts, rows: range) -> GroupedAffine:
             q, zeros = (_outputs(found[name])[: len(rows)] for name in ("qweight", "qzeros"))
-            return grouped_affine(q, finite(title, found["scales"]).t(), zeros.float(), group)
+            return GroupedAffine(q, finite(title, found["scales"]).t(), zeros.float(), group)
 
-        return PackedLayout(title, parts, dequantize), shape
+        return affine_layout(title, parts, read, bits=4, width=width, group=group, symmetric=False), shape
 
 
 def awq(claim: Claim) -> Awq:

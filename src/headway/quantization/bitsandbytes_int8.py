@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import torch
-
+from headway.kernels.integer_weight import IntegerForm, IntegerWeight
 from headway.quantization.checkpoint_format import Stored
-from headway.quantization.packed_weight import Axis, PackedLayout, Part, Parts, bad_values, finite
+from headway.quantization.packed_weight import Axis, Integers, PackedLayout, Part, Parts, bad_values, finite
 
 SCALES: Final = "SCB"
 ORDER: Final = "weight_format"
@@ -25,10 +24,13 @@ def row_scaled(stored: Stored) -> tuple[PackedLayout, tuple[int, int]]:
     if ORDER in stored:
         parts[ORDER] = Part(("U8",), ())
 
-    def dequantize(found: Parts, rows: range) -> torch.Tensor:
+    form = IntegerForm(8, shape[1] if len(shape) == 2 else 1)
+
+    def read(found: Parts, rows: range) -> IntegerWeight:
         if ORDER in found and int(found[ORDER]) != 0:
             raise bad_values(title, f"weight_format is {int(found[ORDER])}, and only 0 (rows of outputs) is read",
                              "Save the model again with a newer bitsandbytes.")  # fmt: skip
-        return found["weight"].float() * (finite(title, found[SCALES]) / 127.0)[:, None]
+        return IntegerWeight(form, found["weight"].clone(), (finite(title, found[SCALES]) / 127.0)[:, None])
 
-    return PackedLayout(title, parts, dequantize), (shape[0], shape[1]) if len(shape) == 2 else (0, 0)
+    layout = PackedLayout(title, parts, lambda found, rows: read(found, rows).dequantized(), integers=Integers(form, read))
+    return layout, (shape[0], shape[1]) if len(shape) == 2 else (0, 0)

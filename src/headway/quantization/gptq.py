@@ -15,7 +15,7 @@ import torch
 from headway.quantization.bit_fields import unpack_words
 from headway.quantization.checkpoint_format import Stored
 from headway.quantization.claim_fields import Claim, flag, group_size, integer, invalid, not_read, section, word
-from headway.quantization.grouped_affine import grouped_affine
+from headway.quantization.grouped_affine import GroupedAffine, affine_layout
 from headway.quantization.name_patterns import begins_with
 from headway.quantization.packed_weight import FLOATS, WHOLE, Axis, PackedLayout, Part, Parts, bad_values, finite
 
@@ -100,16 +100,18 @@ def _layout(settings: Settings, indexed: bool, width: int) -> PackedLayout:
     if indexed:
         parts["g_idx"] = Part(("I32", "I64"), (Axis("in"),))
 
-    def dequantize(found: Parts, rows: range) -> torch.Tensor:
+    def read(found: Parts, rows: range) -> GroupedAffine:
         words = found["qweight"].t()
         q = unpack_words(words, bits, len(found["g_idx"]) if indexed else words.shape[-1] * 32 // bits)
         zeros = unpack_words(found["qzeros"], bits, len(rows)).t().float() + settings.zero_offset
         if settings.symmetric:
             _check_middle(title, zeros, settings)
         index = _groups(title, found.get("g_idx"), settings, group, count)
-        return grouped_affine(q, finite(title, found["scales"]).t(), zeros, index)
+        return GroupedAffine(q, finite(title, found["scales"]).t(), zeros, index)
 
-    return PackedLayout(title, parts, dequantize)
+    return affine_layout(
+        title, parts, read, bits=bits, width=width, group=None if settings.reordered else group, symmetric=settings.symmetric
+    )
 
 
 def _groups(title: str, stored: torch.Tensor | None, settings: Settings, group: int, count: int) -> int | torch.Tensor:

@@ -11,6 +11,7 @@ import torch
 
 from headway.artifacts.card import TensorInfo
 from headway.errors import ArtifactError
+from headway.kernels.integer_weight import IntegerForm, IntegerWeight
 
 Along = Literal["out", "in", "whole"]
 Parts = Mapping[str, torch.Tensor]
@@ -55,14 +56,25 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Integers:
+    """How a weight is read as integers. `read`: stored parts of these output rows -> integers [rows, in] of `form`, which mean the same
+    numbers as the dequantized ones."""
+
+    form: IntegerForm
+    read: Callable[[Parts, range], IntegerWeight]
+
+
+@dataclass(frozen=True, slots=True)
 class PackedLayout:
-    """`title` names the format with every setting that changes numbers. `parts`: ending of the tensor's name -> rule."""
+    """`title` names the format with every setting that changes numbers. `parts`: ending of the tensor's name -> rule. `integers` is None
+    for numbers that are no integers times scales of neighbouring inputs."""
 
     title: str
     parts: Mapping[str, Part]
     dequantize: Dequantize
     whole: bool = False  # cannot be unpacked a piece at a time
     needs: Needs | None = None
+    integers: Integers | None = None
 
     @property
     def step(self) -> int:

@@ -12,9 +12,10 @@ from typing import Final
 import torch
 
 from headway.artifacts.card import TensorInfo
+from headway.kernels.integer_weight import IntegerForm, IntegerWeight
 from headway.quantization.checkpoint_format import Stored
 from headway.quantization.claim_fields import Claim, invalid
-from headway.quantization.packed_weight import FLOATS, Axis, PackedLayout, Part, Parts, finite
+from headway.quantization.packed_weight import FLOATS, Axis, Integers, PackedLayout, Part, Parts, finite
 
 FLOAT8: Final = ("F8_E4M3", "F8_E5M2")
 
@@ -60,7 +61,25 @@ def scaled_layout(
             out -= spread(found[zero].float(), out.shape, blocks)
         return out.mul_(spread(finite(named, found[scale]), out.shape, blocks))
 
-    return PackedLayout(named, parts, dequantize, needs="fp8" if set(dtypes) <= set(FLOAT8) else None), shape
+    return PackedLayout(
+        named, parts, dequantize, needs="fp8" if set(dtypes) <= set(FLOAT8) else None,
+        integers=_integers(named, blocks, shape[1], scale, zero) if dtypes == ("I8",) else None,
+    ), shape  # fmt: skip
+
+
+def _integers(title: str, blocks: Blocks, width: int, scale: str, zero: str | None) -> Integers | None:
+    """None for blocks of several outputs, and for groups that do not fill the width."""
+    group = width if blocks.columns is None else blocks.columns
+    if blocks.rows not in (None, 1) or not group or width % group:
+        return None
+    form = IntegerForm(8, group, minimums=zero is not None)
+
+    def read(found: Parts, rows: range) -> IntegerWeight:
+        scales = finite(title, found[scale]).reshape(-1, width // group).expand(len(rows), -1)
+        minimums = None if zero is None else found[zero].float().reshape(-1, width // group) * -scales
+        return IntegerWeight(form, found["weight"].clone(), scales, minimums)
+
+    return Integers(form, read)
 
 
 def scale_axes(scales: TensorInfo | None, blocks: Blocks) -> tuple[Axis, ...]:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import mmap
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
 
 import torch
 
 from headway.artifacts.card import ModelCard, TensorInfo
 from headway.artifacts.gguf_types import BLOCK_TYPE_BY_NAME
 from headway.errors import ArtifactError
+from headway.kernels.integer_weight import IntegerWeight
 from headway.quantization.dense import DENSE_DTYPES, PART_DTYPES
-from headway.quantization.gguf.unpackers import UNPACKERS
+from headway.quantization.gguf.unpackers import INTEGER_BLOCKS, UNPACKERS
 from headway.quantization.logical_card import logical_card
-from headway.quantization.packed_weight import PackedTensor, shard
+from headway.quantization.packed_weight import PackedTensor, Parts, shard
 from headway.quantization.supported import check_types
 
 # Weights unpacked at once: 1 MiB of float32, so that the passes over them stay in the L2 cache.
 _CHUNK_WEIGHTS: Final = 1 << 18
+_ROWS: Final = 64  # kernels pack so many rows together, or a part of them
+
+Unpacked = TypeVar("Unpacked")
 
 
 class WeightReader(AbstractContextManager["WeightReader"]):
@@ -76,18 +81,38 @@ class WeightReader(AbstractContextManager["WeightReader"]):
         )
         _give_back(mapped, info)
 
+    def integers(self, info: TensorInfo) -> Iterator[IntegerWeight]:
+        """The rows of a matrix of which `integer_form` knows the form, a chunk of them at a time: a multiple of 64 but in the last."""
+        width = info.shape[1]
+        if isinstance(info, PackedTensor):
+            assert info.layout.integers is not None
+            yield from (chunk for _, chunk in self._unpacked(info, info.layout.integers.read, _ROWS))
+            return
+        block, unpack = BLOCK_TYPE_BY_NAME[info.dtype], INTEGER_BLOCKS[info.dtype].integers
+        _check_size(info, block.elements, block.nbytes)
+        mapped = self._map(info)
+        raw = torch.frombuffer(mapped, dtype=torch.uint8, count=info.nbytes, offset=info.offset).view(info.shape[0], -1)
+        for rows in torch.split(raw, _rows_at_once(width, _ROWS)):
+            yield unpack(rows.reshape(-1, block.nbytes)).folded(width)
+        del raw, rows  # views pin the map
+        _give_back(mapped, info)
+
     def _unpack_into(self, info: PackedTensor, out: torch.Tensor) -> None:
         """A chunk of output rows at a time, so that no whole matrix is needed in float32."""
+        target = out.view(info.shape)
+        for rows, values in self._unpacked(info, info.layout.dequantize, 1):
+            target[rows.start : rows.stop].copy_(values)
+
+    def _unpacked(self, info: PackedTensor, unpack: Callable[[Parts, range], Unpacked], multiple: int) -> Iterator[tuple[range, Unpacked]]:
         layout, (rows, width) = info.layout, info.shape
         maps = {ending: self._map(part) for ending, part in info.stored.items()}
         parts = {ending: _part(maps[ending], part) for ending, part in info.stored.items()}
-        step = rows if layout.whole else max(_CHUNK_WEIGHTS // width // layout.step, 1) * layout.step
-        target = out.view(rows, width)
+        step = rows if layout.whole else _rows_at_once(width, math.lcm(layout.step, multiple))
         try:
             for start in range(0, rows, step):
                 stop = min(start + step, rows)
                 cut = parts if layout.whole else shard(layout, parts, "out", start, stop)
-                target[start:stop].copy_(layout.dequantize(cut, range(start, stop)))
+                yield range(start, stop), unpack(cut, range(start, stop))
         except ArtifactError as error:
             raise ArtifactError(f"{info.file}: {info.name}: {error.message}", reason=error.reason, param=info.name) from None
         # Views pin the maps while they live.
@@ -109,6 +134,10 @@ class WeightReader(AbstractContextManager["WeightReader"]):
                 reason="truncated", param=str(info.file), fix="Download the file again.",
             )  # fmt: skip
         return mapped
+
+
+def _rows_at_once(width: int, multiple: int) -> int:
+    return max(_CHUNK_WEIGHTS // width // multiple, 1) * multiple
 
 
 def _part(mapped: mmap.mmap, part: TensorInfo) -> torch.Tensor:

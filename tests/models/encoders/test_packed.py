@@ -30,7 +30,6 @@ SMALL = {  # groups that divide the narrow matrices
     "int8": BY_NAME["int8 by output"],
     "fp8": BY_NAME["float8 by output"],
     "nvfp4": BY_NAME["nvfp4"],
-    "mxfp4": BY_NAME["quark mxfp4"],
     "llm.int8": BY_NAME["llm.int8"],
     "blocks": Case("blocks", {"quant_method": "fp8", "weight_block_size": [16, 16]}, numbers(torch.float8_e4m3fn, (16, 16), "weight_scale_inv")),
 }
@@ -39,7 +38,7 @@ SMALL = {  # groups that divide the narrow matrices
 @pytest.mark.parametrize(
     ("name", "form"),
     [("bert", "int4"), ("bert", "awq"), ("roberta", "gptq"), ("xlm-roberta", "int8"), ("distilbert", "fp8"), ("mpnet", "nvfp4"), ("deberta-v3", "int4"),
-     ("deberta-v2", "int8"), ("modernbert", "gptq"), ("modernbert", "mxfp4"), ("mmbert-32k", "blocks"), ("camembert", "llm.int8"),
+     ("deberta-v2", "int8"), ("modernbert", "gptq"), ("modernbert", "nvfp4"), ("mmbert-32k", "blocks"), ("camembert", "llm.int8"),
      ("electra", "int4"), ("albert", "int8"), ("nomic-bert", "awq")],
 )  # fmt: skip
 def test_hidden_states_are_those_of_unpacked_matrices(make: MakeEncoder, name: str, form: str, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def host_part(root: Path = Path("/"), pid: int | None = None) -> dict[str, Any]:
         "listeners": listeners(),
         "processes": _processes(),
     }
-    return part | gpus_part()
+    return part | gpus_part(root)
 
 
 def _in_container(root: Path) -> bool:

@@ -15,6 +15,7 @@ import torch
 from headway.kernels.native.library import native_library
 
 _ALIGNMENT = 64  # bytes: a register of AVX-512, a cache line
+_NO_ROW = -(2**63)
 
 
 class Tape:
@@ -30,6 +31,14 @@ class Tape:
         self._executor = module.Executor(instruction_set, threads)
         self.sink: Any = self._executor
         self._arena: Arena | None = None
+        self._wrong_row = np.full(1, _NO_ROW, np.int64)
+        self.wrong_row_address: int = self._wrong_row.ctypes.data
+
+    def refuse_wrong_row(self, rows: int) -> None:
+        """Raises IndexError if a kernel was asked for a row that a table of `rows` does not have. A recorded kernel gives NaN for it."""
+        if (found := int(self._wrong_row[0])) != _NO_ROW:
+            self._wrong_row[0] = _NO_ROW
+            raise IndexError(f"row {found} of a table of {rows} rows")
 
     def empty(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
         """Uninitialised; while recording, memory that is used again as soon as nobody holds the tensor."""

@@ -13,7 +13,7 @@ from headway.errors import ArtifactError
 from headway.quantization.bit_fields import unpack_words
 from headway.quantization.checkpoint_format import Stored
 from headway.quantization.compressed_tensors.scheme import Scheme
-from headway.quantization.grouped_affine import grouped_affine
+from headway.quantization.grouped_affine import GroupedAffine, affine_layout
 from headway.quantization.packed_weight import FLOATS, Axis, PackedLayout, Part, Parts, bad_values, finite
 from headway.quantization.scaled_numbers import scale_axes
 from headway.quantization.small_tensor import small_integers
@@ -37,19 +37,21 @@ def pack_quantized(module: str, stored: Stored, scheme: Scheme) -> tuple[PackedL
     if indexed:
         parts["weight_g_idx"] = Part(("I32", "I64"), (Axis("in"),))
 
-    def dequantize(found: Parts, rows: range) -> torch.Tensor:
+    def read(found: Parts, rows: range) -> GroupedAffine:
         packed = found["weight_packed"]
         index = found.get("weight_g_idx")
         q = unpack_words(packed, bits, min(width, packed.shape[1] * 32 // bits))
         scales = finite(title, found["weight_scale"]).reshape(-1, count) if blocks.rows else finite(title, found["weight_scale"]).reshape(1, 1)
-        zeros: torch.Tensor | float = 1 << (bits - 1)
+        zeros: torch.Tensor | int = 1 << (bits - 1)
         if not scheme.symmetric:
             zeros = unpack_words(found["weight_zero_point"].t(), bits, len(rows)).t().float()
         if index is not None and (int(index.min()) < 0 or int(index.max()) >= count):
             raise bad_values(title, f"weight_g_idx names group {int(index.max())}, the weight has {count}")
-        return grouped_affine(q, scales.expand(len(rows), -1), zeros, group if index is None else index.long())
+        return GroupedAffine(q, scales.expand(len(rows), -1), zeros, group if index is None else index.long())
 
-    return PackedLayout(title, parts, dequantize), shape
+    return affine_layout(
+        title, parts, read, bits=bits, width=width, group=None if indexed else group, symmetric=scheme.symmetric
+    ), shape
 
 
 def _shape(module: str, stored: Stored) -> tuple[int, int]:

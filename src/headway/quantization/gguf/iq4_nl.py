@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import torch
 
+from headway.kernels.integer_weight import IntegerForm, IntegerWeight
 from headway.quantization.gguf.block_fields import half_field, nibbles
 from headway.quantization.gguf.iq4_values import iq4_values
 
+FORM: Final = IntegerForm(8, 32)
 
-def dequantize(blocks: torch.Tensor) -> torch.Tensor:
-    """uint8 [n, 18] -> float32 [n, 32]."""
-    return half_field(blocks, 0) * iq4_values(nibbles(blocks[:, 2:]))
+
+def integers(blocks: torch.Tensor) -> IntegerWeight:
+    """uint8 [n, 18] -> [n, 32]."""
+    return IntegerWeight(FORM, iq4_values(nibbles(blocks[:, 2:])), half_field(blocks, 0))

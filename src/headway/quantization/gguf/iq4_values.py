@@ -10,5 +10,5 @@ _VALUES: Final = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 6
 
 
 def iq4_values(codes: torch.Tensor) -> torch.Tensor:
-    """uint8 codes 0..15 -> float32."""
-    return torch.tensor(_VALUES, dtype=torch.float32).index_select(0, codes.flatten().int()).view(codes.shape)
+    """uint8 codes 0..15 -> int8."""
+    return torch.tensor(_VALUES, dtype=torch.int8).index_select(0, codes.flatten().int()).view(codes.shape)

@@ -7,17 +7,21 @@ low halves), the top two in pairs of bits of bytes 8-11.
 
 from __future__ import annotations
 
+from typing import Final
+
 import torch
 
+from headway.kernels.integer_weight import IntegerForm, IntegerWeight
 from headway.quantization.gguf.block_fields import half_field, nibbles
 from headway.quantization.gguf.low_bits import low_two_bits
 
+FORM: Final = IntegerForm(4, 16, offset=8)
 
-def dequantize(blocks: torch.Tensor) -> torch.Tensor:
-    """uint8 [n, 110] -> float32 [n, 256]."""
+
+def integers(blocks: torch.Tensor) -> IntegerWeight:
+    """uint8 [n, 110] -> [n, 256]."""
     third = (blocks[:, None, :32] >> torch.arange(8, dtype=torch.uint8)[:, None]) & 1
-    q = low_two_bits(blocks[:, 32:96]).reshape(-1, 8, 32).float() - (4 - 4 * third.float())
+    q = low_two_bits(blocks[:, 32:96]).view(-1, 8, 32) + (third << 2) + 4  # less 4, plus the offset
     top = (blocks[:, None, 104:108] >> torch.arange(0, 8, 2, dtype=torch.uint8)[:, None]) & 3
     scales = (nibbles(blocks[:, 96:104]) | (top.flatten(1) << 4)).float() - 32.0
-    scales *= half_field(blocks, 108)
-    return (scales[..., None] * q.view(-1, 16, 16)).view(-1, 256)
+    return IntegerWeight(FORM, q.view(-1, 256), scales.mul_(half_field(blocks, 108)))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import torch
 
+from headway.kernels.integer_weight import IntegerForm, IntegerWeight
 from headway.quantization.gguf.block_fields import half_field, nibbles
 
+FORM: Final = IntegerForm(4, 32, offset=8)
 
-def dequantize(blocks: torch.Tensor) -> torch.Tensor:
-    """uint8 [n, 18] -> float32 [n, 32]."""
-    return half_field(blocks, 0) * (nibbles(blocks[:, 2:]).float() - 8.0)
+
+def integers(blocks: torch.Tensor) -> IntegerWeight:
+    """uint8 [n, 18] -> [n, 32]."""
+    return IntegerWeight(FORM, nibbles(blocks[:, 2:]), half_field(blocks, 0))

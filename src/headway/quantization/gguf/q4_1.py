@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import torch
 
+from headway.kernels.integer_weight import IntegerForm, IntegerWeight
 from headway.quantization.gguf.block_fields import half_field, nibbles
 
+FORM: Final = IntegerForm(4, 32, minimums=True)
 
-def dequantize(blocks: torch.Tensor) -> torch.Tensor:
-    """uint8 [n, 20] -> float32 [n, 32]."""
-    return torch.addcmul(half_field(blocks, 2), nibbles(blocks[:, 4:]).float(), half_field(blocks, 0))
+
+def integers(blocks: torch.Tensor) -> IntegerWeight:
+    """uint8 [n, 20] -> [n, 32]."""
+    return IntegerWeight(FORM, nibbles(blocks[:, 4:]), half_field(blocks, 0), half_field(blocks, 2))

@@ -6,16 +6,19 @@ low and 2p+1 in their high halves.
 
 from __future__ import annotations
 
+from typing import Final
+
 import torch
 
+from headway.kernels.integer_weight import IntegerForm, IntegerWeight
 from headway.quantization.gguf.block_fields import half_field, nibbles
 from headway.quantization.gguf.k_scales import scales_and_minima
 
+FORM: Final = IntegerForm(4, 32, minimums=True)
 
-def dequantize(blocks: torch.Tensor) -> torch.Tensor:
-    """uint8 [n, 144] -> float32 [n, 256]."""
+
+def integers(blocks: torch.Tensor) -> IntegerWeight:
+    """uint8 [n, 144] -> [n, 256]."""
     scales, minima = scales_and_minima(blocks[:, 4:16])
-    scales *= half_field(blocks, 0)
-    minima *= half_field(blocks, 2)
-    q = nibbles(blocks[:, 16:].reshape(-1, 4, 32)).view(-1, 8, 32)
-    return (scales[..., None] * q.float() - minima[..., None]).view(-1, 256)
+    q = nibbles(blocks[:, 16:].reshape(-1, 4, 32)).view(-1, 256)
+    return IntegerWeight(FORM, q, scales.mul_(half_field(blocks, 0)), minima.mul_(-half_field(blocks, 2)))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import torch
 
+from headway.kernels.integer_weight import IntegerForm, IntegerWeight
 from headway.quantization.gguf.block_fields import bits, half_field, nibbles
 
+FORM: Final = IntegerForm(8, 32)
 
-def dequantize(blocks: torch.Tensor) -> torch.Tensor:
-    """uint8 [n, 22] -> float32 [n, 32]."""
+
+def integers(blocks: torch.Tensor) -> IntegerWeight:
+    """uint8 [n, 22] -> [n, 32]."""
     q = nibbles(blocks[:, 6:]) | (bits(blocks[:, 2:6]) << 4)
-    return half_field(blocks, 0) * (q.float() - 16.0)
+    return IntegerWeight(FORM, q.view(torch.int8) - 16, half_field(blocks, 0))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import torch
 
+from headway.kernels.integer_weight import IntegerForm, IntegerWeight
 from headway.quantization.gguf.block_fields import bits, half_field, nibbles
 
+FORM: Final = IntegerForm(8, 32, minimums=True)
 
-def dequantize(blocks: torch.Tensor) -> torch.Tensor:
-    """uint8 [n, 24] -> float32 [n, 32]."""
+
+def integers(blocks: torch.Tensor) -> IntegerWeight:
+    """uint8 [n, 24] -> [n, 32]."""
     q = nibbles(blocks[:, 8:]) | (bits(blocks[:, 4:8]) << 4)
-    return torch.addcmul(half_field(blocks, 2), q.float(), half_field(blocks, 0))
+    return IntegerWeight(FORM, q.view(torch.int8), half_field(blocks, 0), half_field(blocks, 2))

@@ -7,16 +7,20 @@ from bits 2r and 2r+1 of the top bytes.
 
 from __future__ import annotations
 
+from typing import Final
+
 import torch
 
+from headway.kernels.integer_weight import IntegerForm, IntegerWeight
 from headway.quantization.gguf.block_fields import half_field, nibbles
 
+FORM: Final = IntegerForm(8, 16)
 
-def dequantize(blocks: torch.Tensor) -> torch.Tensor:
-    """uint8 [n, 210] -> float32 [n, 256]."""
+
+def integers(blocks: torch.Tensor) -> IntegerWeight:
+    """uint8 [n, 210] -> [n, 256]."""
     low = nibbles(blocks[:, :128].reshape(-1, 2, 64)).view(-1, 2, 4, 32)
     shifts = torch.arange(0, 8, 2, dtype=torch.uint8)[:, None]
     top = (blocks[:, 128:192].reshape(-1, 2, 1, 32) >> shifts) & 3
-    q = (low | (top << 4)).float() - 32.0
-    scales = half_field(blocks, 208) * blocks[:, 192:208].view(torch.int8).float()
-    return (scales[..., None] * q.view(-1, 16, 16)).view(-1, 256)
+    q = (low | (top << 4)).view(-1, 256).view(torch.int8) - 32
+    return IntegerWeight(FORM, q, half_field(blocks, 208) * blocks[:, 192:208].view(torch.int8).float())

@@ -34,7 +34,7 @@ UNWRITABLE: Final = sight(
 LOCKED: Final = sight(
     "acquire lock on",
     "[cache_locked]",
-    pattern=r"acquire lock on (?P<path>\S+\.lock)(?: \(elapsed: (?P<seconds>[\d.]+))?|(?:lock file (?P<file>\S+?)\))?.*\[cache_locked\]",
+    pattern=r"acquire lock on (?P<path>\S+\.lock)(?: \(elapsed: (?P<seconds>[\d.]+))?|^(?:.*?lock file (?P<file>\S+?)\))?.*\[cache_locked\]",
 )
 _SHARED_MEMORY: Final = re.compile(
     r"/dev/shm|posix_fallocate|shared memory|</torch_|psm_|nccl|NCCL|sem_|shmget|libgomp"

@@ -24,14 +24,14 @@ DTYPE: Final = sight(
 )
 GROUP: Final = sight(
     "group_size", "group size", "Group size",
-    pattern=r"(?P<kernel>\w*(?:[Mm]arlin|[Mm]achete|AllSpark|[Ee]xllama|ExLlama|GPTQ|AWQ|[Kk]ernel|CUTLASS)\w*) (?:does not support|doesn't support) group[_ ]size\w* ?[=:]? ?(?P<size>-?\d+)"
+    pattern=r"(?<!\w)(?P<kernel>\w{0,60}?(?:[Mm]arlin|[Mm]achete|AllSpark|[Ee]xllama|ExLlama|GPTQ|AWQ|[Kk]ernel|CUTLASS)\w{0,60}) (?:does not support|doesn't support) group[_ ]size\w* ?[=:]? ?(?P<size>-?\d+)"
     r"(?:.*?[Oo]nly group[_ ]sizes? ?[=:] ?(?P<known>\[[^\]]*\]))?"
     r"|[Uu]nsupported group[_ ]size:? ?=? ?(?P<size2>-?\d+)|[Gg]roup[_ ]size \(?(?P<size3>-?\d+)\)? (?:is )?(?:not supported|not supported by|unsupported)(?: by (?P<by>\w+))?",
 )  # fmt: skip
 NO_KERNEL: Final = sight(
     "quantization is currently not supported in", "Failed to find a kernel that can implement", "object has no attribute", "No kernels are registered for",
     "this version reads unquantized safetensors and GGUF", "with arguments from the '",
-    pattern=r"(?P<method>[\w+-]+(?:\.\w[\w+-]*)*) quantization is currently not supported in (?P<platform>\w+)|Failed to find a kernel that can implement the (?P<layer>[\w]+) linear layer"
+    pattern=r"(?<![\w+.-])(?P<method>[\w+-]+(?:\.\w[\w+-]*)*) quantization is currently not supported in (?P<platform>\w+)|Failed to find a kernel that can implement the (?P<layer>[\w]+) linear layer"
     r"|Could not run '_\w+::(?P<call>\w+)' with arguments from the '(?P<backend>\w+)' backend"
     r"|'_OpNamespace' '_\w+' object has no attribute '(?P<op>\w*(?:awq|gptq|marlin|machete|scaled_mm|fp8|quant|cutlass|ggml|squeezellm)\w*)'|No kernels are registered for platform (?P<bare>\w+)"
     r"|is quantized with '(?P<ours>[\w+-]+(?:\.\w[\w+-]*)*)'; this version reads unquantized safetensors and GGUF",

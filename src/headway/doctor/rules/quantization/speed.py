@@ -12,7 +12,7 @@ from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
 SLOW_KERNEL: Final = sight(
-    "quantization is not fully optimized yet", pattern=r"(?P<method>[\w+-]+(?:\.\w[\w+-]*)*) quantization is not fully optimized yet"
+    "quantization is not fully optimized yet", pattern=r"(?<![\w+.-])(?P<method>[\w+-]+(?:\.\w[\w+-]*)*) quantization is not fully optimized yet"
 )
 FAST_KERNEL: Final = sight("during runtime. Using", pattern=r"is convertible to (?P<kernel>\w+) during runtime\. Using")
 WEIGHTS_ONLY: Final = sight(
@@ -22,7 +22,9 @@ WEIGHTS_ONLY: Final = sight(
 )
 COMPARED: Final = sight(
     "tok/s", "tokens/s", "req/s",
-    pattern=r"(?i)(?:awq|gptq|int4|4-bit|quantized|marlin)\b.*\d.*(?:bf16|fp16|bfloat16|float16|unquantized|16-bit)\b.*\d|(?:bf16|fp16|bfloat16|float16|unquantized|16-bit)\b.*\d.*(?:awq|gptq|int4|4-bit|quantized|marlin)\b.*\d",
+    # a name of each kind and two figures, in whatever order
+    pattern=r"(?i)^(?=.*?(?<![a-z])(?:awq|gptq|int4|4-bit|quantized|marlin)\b)(?=.*?(?<![a-z])(?:bf16|fp16|bfloat16|float16|unquantized|16-bit)\b)"
+    r"(?>.*?(?<![\w-])\d[\d.,]*).*?(?<![\w-])\d",
 )  # fmt: skip
 _WEIGHT_ONLY: Final = ("awq", "gptq", "auto_awq", "auto_gptq", "marlin", "moe_wna16", "gguf", "bitsandbytes", "squeezellm", "inc", "auto-round")
 _MANY: Final = 32

@@ -17,12 +17,12 @@ NOT_ALIGNED: Final = sight(
     "is not aligned with the quantized weight", "is not divisible by min_thread", "is not divisible by group_size", "is not divisible by weight quantization block",
     "not divisible by group size", "is not divisible by  group_size",
     pattern=r"[Tt]he (?P<side>input|output) size is not aligned with the quantized weight shape"
-    r"|(?:Weight |The )?(?P<what>[\w' ]*?(?:size|partition|weight)\w*) = (?P<part>\d+) is not divisible by (?:weight quantization )?(?P<unit_name>min_thread_[kn]|group_size|block_[nk]) = (?P<unit>\d+)"
+    r"|(?:Weight |The )?(?P<what>[\w' ]{0,60}?(?:size|partition|weight)\w{0,40}) = (?P<part>\d+) is not divisible by (?:weight quantization )?(?P<unit_name>min_thread_[kn]|group_size|block_[nk]) = (?P<unit>\d+)"
     r"|in(?:put)?[_ ]?(?:features|size)\D{0,20}(?P<part2>\d+)\D{0,40}not divisible by group size\D{0,4}(?P<unit2>\d+)",
 )  # fmt: skip
 ACT_ORDER: Final = sight(
     "act_order", "act-order", "desc_act", "actorder",
-    pattern=r"(?:act[_-]?order|desc_act)\b.*?(?:not supported|unsupported|does not support|not support|cannot|can't|slow)|(?:does not support|doesn't support|not support|unsupported).*?(?:act[_-]?order|desc_act)",
+    pattern=r"^(?:(?>.*?(?:act[_-]?order|desc_act)\b).*?(?:not supported|unsupported|does not support|not support|cannot|can't|slow)|(?>.*?(?:does not support|doesn't support|not support|unsupported)).*?(?:act[_-]?order|desc_act))",
 )  # fmt: skip
 _GROUP: Final = 128
 

@@ -14,7 +14,7 @@ from headway.doctor.words import Words
 
 NAME: Final = sight(
     "KeyError: ", "There is no module or parameter named", "not found in params_dict", "Unexpected key", "Missing key",
-    pattern=r"KeyError: ['\"](?P<key>[\w.]+)['\"]|no module or parameter named ['\"](?P<module>[\w.]+)['\"]|(?P<param>[\w.]+) not found in params_dict|(?:Unexpected|Missing) key\(?s?\)?[^'\"]*['\"](?P<other>[\w.]+)['\"]",
+    pattern=r"KeyError: ['\"](?P<key>[\w.]+)['\"]|no module or parameter named ['\"](?P<module>[\w.]+)['\"]|(?<![\w.])(?P<param>[\w.]+) not found in params_dict|(?:Unexpected|Missing) key\(?s?\)?[^'\"]{0,200}['\"](?P<other>[\w.]+)['\"]",
 )  # fmt: skip
 EMBEDDING: Final = sight(
     "token_embd.weight", "embed_tokens.qweight", "object has no attribute 'qweight",

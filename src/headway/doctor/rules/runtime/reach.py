@@ -53,7 +53,7 @@ NO_UPSTREAM: Final = sight(
 BACKEND: Final = sight(
     "backend",
     "upstream",
-    pattern=r"(?:backend|upstream)\b.*?(?:cannot be reached|not well|unhealthy|healthy=False|healthy=false|connection refused|Connection refused|connect failed|answered with status 5\d\d|no such host|timed? ?out|ejected)",
+    pattern=r"^(?>.*?(?:backend|upstream)\b).*?(?:cannot be reached|not well|unhealthy|healthy=False|healthy=false|connection refused|Connection refused|connect failed|answered with status 5\d\d|no such host|timed? ?out|ejected)",
 )
 SICK: Final = sight("further failures are only counted", pattern=r"backend (?P<name>\S+) .*; further failures are only counted")
 WELL: Final = sight("answers again", pattern=r"backend (?P<name>\S+) answers again")

@@ -62,7 +62,7 @@ SOCKET: Final = sight(
     "socket",
     ".sock",
     "AF_UNIX",
-    pattern=r"(?:socket (?:path|folder|directory)|\.sock).*(?:too long|(?:is )?not (?:private|owned|writable)|permission|Permission denied|symlink|mode 0?\d{3,4}|AF_UNIX path too long)|AF_UNIX path too long",
+    pattern=r"^(?>.*?(?:socket (?:path|folder|directory)|\.sock)).*?(?:too long|(?:is )?not (?:private|owned|writable)|permission|Permission denied|symlink|mode 0?\d{3,4}|AF_UNIX path too long)|AF_UNIX path too long",
 )
 NO_MODULE: Final = sight(
     "No module named", "ImportError: ", pattern=r"(?:ModuleNotFoundError: )?No module named '(?P<module>[\w.]+)'|ImportError: (?P<what>.*)"

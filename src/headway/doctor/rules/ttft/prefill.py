@@ -20,6 +20,7 @@ from headway.doctor.rules.rule import Rule
 from headway.doctor.words import Words
 
 _SLOW: Final = 1.0
+_LONG_PROMPT: Final = 256  # tokens; a shorter one is computed in a step or two, whatever else takes the time
 _STRAIGHT: Final = 0.95
 _HUGE_BUDGET: Final = 16384
 
@@ -38,6 +39,8 @@ def _by_rows(case: Case) -> Found | None:
         return None
     lengths = [row.number(*PROMPT_TOKENS) or 0.0 for row in rows]
     varied = max(lengths) >= 3 * min(lengths)
+    if max(lengths) < _LONG_PROMPT:
+        return None
     if varied and min(totals) == max(totals):
         return None
     if correlation(lengths, totals) < _STRAIGHT if varied else not _alone_and_even(case, rows):

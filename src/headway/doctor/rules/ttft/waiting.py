@@ -18,6 +18,7 @@ from headway.doctor.rules.throughput.batch_limits import larger_cap
 from headway.doctor.words import Words
 
 _LONG: Final = 8  # times the short prompts: such a prompt takes many steps of the others
+_LONG_TOKENS: Final = 1024  # a shorter one is computed within a step or two
 _LATE: Final = 5.0
 _QUEUE_SHARE: Final = 0.6
 
@@ -172,7 +173,7 @@ def _long_blocker(rows: Sequence[RequestRow]) -> tuple[RequestRow, list[RequestR
     length = long.number(*PROMPT_TOKENS) or 0.0
     short = [row for row in sized if (row.number(*PROMPT_TOKENS) or 0.0) * _LONG <= length]
     takes = long.seconds(*PREFILL) or total_of(long) or 0.0
-    if len(short) < 2 or takes < 1.0 or len(short) * 2 < len(sized):
+    if length < _LONG_TOKENS or len(short) < 2 or takes < 1.0 or len(short) * 2 < len(sized):
         return None
     late = [row for row in short if _waited(row, takes, length)]
     fast = [row for row in short if row not in late]

@@ -1,0 +1,1 @@
+"""Why a checkpoint is worse than it should be, found by trying."""
