@@ -4,10 +4,14 @@
 #pragma once
 
 #include "kernels/linear.h"
+#include "kernels/linear_integer.h"
 #include "kernels/activate.h"
+#include "kernels/attention.h"
+#include "kernels/kv_store.h"
 #include "kernels/norm.h"
 #include "kernels/rotate.h"
 #include "kernels/rows.h"
+#include "kernels/sampling.h"
 
 namespace headway {
 
@@ -17,6 +21,12 @@ struct KernelTable {
     const char* name;
     void (*float_linear)(const FloatLinear&, Team&);
     void (*float_pack)(const FloatPack&, Team&);
+    void (*integer_linear)(const IntegerLinear&, Team&);
+    void (*integer_pack)(const IntegerPack&, Team&);
+    void (*kv_store)(const KvStore&, Team&);
+    void (*rotate_and_store)(const RotateAndStore&, Team&);
+    void (*attend)(const Attend&, Team&);
+    void (*attend_rows)(const AttendRows&, Team&);
     void (*norm)(const Norm&, Team&);
     void (*rotary_tables)(const RotaryTables&, Team&);
     void (*rotate)(const Rotate&, Team&);
@@ -24,6 +34,9 @@ struct KernelTable {
     void (*gather)(const Gather&, Team&);
     void (*add_scaled)(const AddScaled&, Team&);
     void (*finish_logits)(const FinishLogits&, Team&);
+    void (*argmax)(const Argmax&, Team&);
+    void (*draw)(const Draw&, Team&);
+    void (*rank)(const Rank&, Team&);
 };
 
 }  // namespace headway

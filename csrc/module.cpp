@@ -20,9 +20,11 @@ NB_MODULE(_native, m) {
     m.def("has_openmp", has_openmp, "Whether kernels run on more than one thread: torch's OpenMP library is in the process.");
 
     nb::class_<Sink> sink(m, "Sink");
+    bind_attention(sink);
     bind_linear(sink);
     bind_norm(sink);
     bind_pointwise(sink);
+    bind_sampling(sink);
     nb::class_<Executor, Sink>(m, "Executor").def("__init__", [](Executor* self, const std::string& set, int threads) {
         new (self) Executor(table(set), threads);
     });

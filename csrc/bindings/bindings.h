@@ -16,8 +16,10 @@ T* at(uintptr_t address) {
     return reinterpret_cast<T*>(address);
 }
 
+void bind_attention(nb::class_<Sink>& sink);
 void bind_linear(nb::class_<Sink>& sink);
 void bind_norm(nb::class_<Sink>& sink);
 void bind_pointwise(nb::class_<Sink>& sink);
+void bind_sampling(nb::class_<Sink>& sink);
 
 }  // namespace headway

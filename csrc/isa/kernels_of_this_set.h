@@ -14,16 +14,26 @@ namespace {
 
 #include "../simd/f32.h"
 #include "../simd/functions.h"
+#include "../simd/square.h"
+#include "../simd/i32.h"
 
-#include "../kernels/linear_output.inl"
-#include "../kernels/linear_tiles.inl"
-#include "../kernels/linear_float.inl"
 #include "../kernels/quantize.inl"
 
 #include "../kernels/activate.inl"
+#include "../kernels/linear_output.inl"
+#include "../kernels/linear_tiles.inl"
+#include "../kernels/linear_float.inl"
+#include "../kernels/linear_codes.inl"
+#include "../kernels/linear_integer.inl"
+#include "../kernels/linear_integer_pack.inl"
+#include "../kernels/attention.inl"
+#include "../kernels/kv_store.inl"
 #include "../kernels/norm.inl"
 #include "../kernels/rotate.inl"
 #include "../kernels/rows.inl"
+
+#include "../kernels/candidates.inl"
+#include "../kernels/sampling.inl"
 
 }  // namespace
 
@@ -38,6 +48,12 @@ const KernelTable& HEADWAY_JOIN(HEADWAY_SET, _table)() {
         t.name = HEADWAY_TEXT(HEADWAY_SET);
         t.float_linear = float_linear;
         t.float_pack = float_pack;
+        t.integer_linear = integer_linear;
+        t.integer_pack = integer_pack;
+        t.kv_store = kv_store;
+        t.rotate_and_store = rotate_and_store;
+        t.attend = attend;
+        t.attend_rows = attend_rows;
         t.norm = norm;
         t.rotary_tables = rotary_tables;
         t.rotate = rotate;
@@ -45,6 +61,9 @@ const KernelTable& HEADWAY_JOIN(HEADWAY_SET, _table)() {
         t.gather = gather;
         t.add_scaled = add_scaled;
         t.finish_logits = finish_logits;
+        t.argmax = argmax;
+        t.draw = draw;
+        t.rank = rank;
         return t;
     }();
     return table;

@@ -47,24 +47,49 @@ private:
     static void score(int64_t count, const Tile<Kv>& tile, const Tile<Kv>& next, int64_t head_dim, int64_t units, const Scratch& s) {
         for (int64_t k = 0; k < tile.count; k += F32::width) {
             prefetch(next, k, 0, head_dim);
-            const Kv* const* keys = tile.keys + k;
-            for (int64_t r = 0; r < count; ++r) {
-                const float* query = s.query + r * units;
-                F32 x[F32::width];
-                for (int64_t j = 0; j < F32::width; ++j) x[j] = F32::zero();
-                int64_t i = 0;
-                for (; i + step <= head_dim; i += step) {
-                    const F32 q = load(query + i / M::pack);
-                    for (int64_t j = 0; j < F32::width; ++j) x[j] = M::dot(x[j], M::row(keys[j] + i), q);
-                }
-                if (i < head_dim) {
-                    const F32 q = load(query + i / M::pack);
-                    for (int64_t j = 0; j < F32::width; ++j) x[j] = M::dot(x[j], M::row(keys[j] + i, head_dim - i), q);
-                }
-                F32 found = sums(x);
-                if constexpr (sizeof(Kv) == 1) found = found * load(tile.key_scales + k);
-                store(s.scores + r * tile_keys + k, found);
+            for (int64_t r = 0; r < count; r += 4) {
+                if (count - r >= 4) score_rows<4>(r, k, tile, head_dim, units, s);
+                else if (count - r == 3) score_rows<3>(r, k, tile, head_dim, units, s);
+                else if (count - r == 2) score_rows<2>(r, k, tile, head_dim, units, s);
+                else score_rows<1>(r, k, tile, head_dim, units, s);
             }
+        }
+    }
+
+    // Of rows from `row` on and a register of keys from k on: four keys at once.
+    template <int64_t count>
+    static void score_rows(int64_t row, int64_t k, const Tile<Kv>& tile, int64_t head_dim, int64_t units, const Scratch& s) {
+        const float* query = s.query + row * units;
+        F32 fours[count][F32::width / 4];
+        for (int64_t g = 0; g < F32::width / 4; ++g) {
+            const Kv* const* keys = tile.keys + k + 4 * g;
+            F32 x[count][4];
+            for (int64_t r = 0; r < count; ++r)
+                for (int64_t j = 0; j < 4; ++j) x[r][j] = F32::zero();
+            int64_t i = 0;
+            for (; i + step <= head_dim; i += step) {
+                const F32 key[4] = {M::row(keys[0] + i), M::row(keys[1] + i), M::row(keys[2] + i), M::row(keys[3] + i)};
+                multiply_keys<count>(query + i / M::pack, units, key, x);
+            }
+            if (i < head_dim) {
+                const int64_t left = head_dim - i;
+                const F32 key[4] = {M::row(keys[0] + i, left), M::row(keys[1] + i, left), M::row(keys[2] + i, left), M::row(keys[3] + i, left)};
+                multiply_keys<count>(query + i / M::pack, units, key, x);
+            }
+            for (int64_t r = 0; r < count; ++r) fours[r][g] = four_sums(x[r][0], x[r][1], x[r][2], x[r][3]);
+        }
+        for (int64_t r = 0; r < count; ++r) {
+            F32 found = joined_sums(fours[r]);
+            if constexpr (sizeof(Kv) == 1) found = found * load(tile.key_scales + k);
+            store(s.scores + (row + r) * tile_keys + k, found);
+        }
+    }
+
+    template <int64_t count>
+    static inline void multiply_keys(const float* query, int64_t units, const F32 (&key)[4], F32 (&x)[count][4]) {
+        for (int64_t r = 0; r < count; ++r) {
+            const F32 q = load(query + r * units);
+            for (int64_t j = 0; j < 4; ++j) x[r][j] = M::dot(x[r][j], key[j], q);
         }
     }
 
@@ -148,10 +173,12 @@ private:
         for (; last ? i < head_dim : i + numbers <= head_dim; i += numbers) {
             F32 x[count][registers];
             float* mixed = to.mixed + row * s.width + i;
-            const int64_t there = s.width - i < numbers ? (s.width - i) / F32::width : registers;
+            const bool all = !last || s.width - i >= numbers;
             for (int64_t r = 0; r < count; ++r)
-                for (int64_t c = 0; c < registers; ++c)
-                    x[r][c] = c < there ? load(mixed + r * s.width + c * F32::width) * F32::all(rescale[row + r]) : F32::zero();
+                for (int64_t c = 0; c < registers; ++c) {
+                    x[r][c] = F32::zero();
+                    if (c == 0 || all) x[r][c] = load(mixed + r * s.width + c * F32::width) * F32::all(rescale[row + r]);
+                }
             for (int64_t k = 0; k < tile.count; k += M::pack) {
                 F32 values[registers];
                 for (int64_t c = 0; c < registers; c += M::pack) {
@@ -169,7 +196,8 @@ private:
                 }
             }
             for (int64_t r = 0; r < count; ++r)
-                for (int64_t c = 0; c < there; ++c) store(mixed + r * s.width + c * F32::width, x[r][c]);
+                for (int64_t c = 0; c < registers; ++c)
+                    if (c == 0 || all) store(mixed + r * s.width + c * F32::width, x[r][c]);
         }
         return i;
     }

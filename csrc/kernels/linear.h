@@ -4,14 +4,13 @@
 #include <cstdint>
 
 #include "../number.h"
+#include "activate.h"
 
 namespace headway {
 
 // Output channels of a panel. A packed weight is panels one after the other; in a panel lie, step of k after step of k, 4 bytes for
 // each of its channels: one float32, two bfloat16 or four codes of 8 bits. Channels and inputs that do not exist are zeros.
 constexpr int64_t panel_width = 32;
-
-enum class LinearActivation : int { none = 0, silu = 1, gelu = 2, gelu_tanh = 3, relu = 4 };
 
 // What becomes of the float32 sums; rounded once, when they are stored.
 struct LinearOutput {
@@ -21,13 +20,14 @@ struct LinearOutput {
     int64_t width;
     int64_t out_stride, residual_stride;  // numbers from one row to the next
     Dtype dtype;
-    LinearActivation activation;
+    bool activates;
+    Activation activation;  // when it does
 };
 
 // Products of floating point. Numbers of a row of x are neighbours.
 struct FloatLinear {
     LinearOutput to;
-    const void* x;       // x_dtype, rows of `inputs`; what is not in the dtype of the weight is rounded to it
+    const void* x;       // x_dtype, rows of `inputs`; what is not in the dtype of the weight may be rounded to it
     const void* weight;  // panels, 64-byte aligned
     void* scratch;       // 64-byte aligned, 4 bytes for each number of x and one more in each row
     int64_t rows, inputs, x_stride;

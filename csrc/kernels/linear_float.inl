@@ -78,7 +78,7 @@ struct Float32Weight {
 
 // sums [R][panel_width]: R rows of x times a panel.
 template <class Format, int R>
-void multiply_tile(float* sums, const int32_t* panel, const typename Format::X* x, int64_t steps) {
+void multiply_tile(float* sums, const int32_t* panel, const typename Format::X* x, int64_t steps, Ahead ahead) {
     constexpr int V = 2;  // registers side by side
     for (int64_t at = 0; at < panel_width; at += V * F32::width) {
         F32 c[R][V];
@@ -88,6 +88,7 @@ void multiply_tile(float* sums, const int32_t* panel, const typename Format::X* 
         const typename Format::X* row = x;
 #pragma GCC unroll 4
         for (int64_t s = 0; s < steps; ++s, w += panel_width, row += R) {
+            ahead.step();
             const typename Format::Part w0(w), w1(w + F32::width);
 #pragma GCC unroll 16
             for (int r = 0; r < R; ++r) {
@@ -105,15 +106,15 @@ void multiply_tile(float* sums, const int32_t* panel, const typename Format::X* 
 constexpr int64_t highest_float_tile = F32::width == 16 ? 12 : 4;
 
 template <class Format>
-void multiply_rows(int64_t rows, float* sums, const int32_t* panel, const typename Format::X* x, int64_t steps) {
-    static constexpr void (*by_rows[])(float*, const int32_t*, const typename Format::X*, int64_t) = {
+void multiply_rows(int64_t rows, float* sums, const int32_t* panel, const typename Format::X* x, int64_t steps, Ahead ahead) {
+    static constexpr void (*by_rows[])(float*, const int32_t*, const typename Format::X*, int64_t, Ahead) = {
         multiply_tile<Format, 1>, multiply_tile<Format, 2>, multiply_tile<Format, 3>, multiply_tile<Format, 4>,
 #if defined(__AVX512F__)
         multiply_tile<Format, 5>, multiply_tile<Format, 6>, multiply_tile<Format, 7>, multiply_tile<Format, 8>,
         multiply_tile<Format, 9>, multiply_tile<Format, 10>, multiply_tile<Format, 11>, multiply_tile<Format, 12>,
 #endif
     };
-    by_rows[rows - 1](sums, panel, x, steps);
+    by_rows[rows - 1](sums, panel, x, steps, ahead);
 }
 
 // Numbers of x in the order in which the products read them, as the format has them.
@@ -157,7 +158,9 @@ void float_linear_of(const FloatLinear& a, Team& team) {
     for (int64_t unit = begin; unit < end; ++unit) {
         const int64_t panel = unit / tiles.count, tile = unit % tiles.count;
         const int64_t row = tiles.begin(tile), height = tiles.height(tile);
-        multiply_rows<Format>(height, sums, static_cast<const int32_t*>(a.weight) + panel * steps * panel_width, all + row * steps, steps);
+        const int32_t* weight = static_cast<const int32_t*>(a.weight) + panel * steps * panel_width;
+        const Ahead ahead(weight, steps * panel_width * 4, steps, tile, tiles.count, sums);
+        multiply_rows<Format>(height, sums, weight, all + row * steps, steps, ahead);
         finish(a.to, row, height, panel * panel_width, sums);
     }
 }

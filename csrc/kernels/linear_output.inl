@@ -1,5 +1,14 @@
 // Included inside the namespace of an instruction set: float32 sums of a tile become results.
 
+inline F32 activated_by(Activation activation, F32 x) {
+    switch (activation) {
+        case Activation::silu: return activated<Activation::silu>(x);
+        case Activation::gelu: return activated<Activation::gelu>(x);
+        case Activation::gelu_tanh: return activated<Activation::gelu_tanh>(x);
+        default: return activated<Activation::relu>(x);
+    }
+}
+
 template <class T>
 inline void finish_rows(const LinearOutput& to, int64_t row, int64_t rows, int64_t channel, const float* sums) {
     for (int64_t r = 0; r < rows; ++r) {
@@ -10,11 +19,7 @@ inline void finish_rows(const LinearOutput& to, int64_t row, int64_t rows, int64
             if (left <= 0) break;
             F32 sum = load(sums + r * panel_width + v);
             if (to.bias != nullptr) sum = sum + load(to.bias + place, left);
-            switch (to.activation) {
-                case LinearActivation::none: break;
-                case LinearActivation::relu: sum = max(sum, F32::zero()); break;
-                default: break;
-            }
+            if (to.activates) sum = activated_by(to.activation, sum);
             if (to.residual != nullptr) sum = sum + load(residual + place, left);
             store(out + place, sum, left);
         }

@@ -24,6 +24,8 @@ inline float reduce_max(F32 a) { return _mm512_reduce_max_ps(a.v); }
 // Which of the numbers; what comes of a comparison with NaN is false.
 using Mask = __mmask16;
 inline Mask less(F32 a, F32 b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ); }
+inline Mask at_least(F32 a, F32 b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GE_OQ); }
+inline uint32_t bits(Mask which) { return which; }
 inline F32 select(Mask which, F32 yes, F32 no) { return {_mm512_mask_blend_ps(which, no.v, yes.v)}; }
 inline F32 nearest(F32 a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
 // a * 2^n for whole n.
@@ -91,6 +93,8 @@ struct Mask {
     __m256 v;
 };
 inline Mask less(F32 a, F32 b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)}; }
+inline Mask at_least(F32 a, F32 b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_GE_OQ)}; }
+inline uint32_t bits(Mask which) { return static_cast<uint32_t>(_mm256_movemask_ps(which.v)); }
 inline F32 select(Mask which, F32 yes, F32 no) { return {_mm256_blendv_ps(no.v, yes.v, which.v)}; }
 inline F32 nearest(F32 a) { return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
 // In two steps, because 2^n alone may be beyond float32 where the product is not.

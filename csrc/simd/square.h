@@ -16,11 +16,9 @@ inline __m512 even_and_odd_lanes(__m512 a, __m512 b) {
     return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
 }
 
-// Number i is the sum of the numbers of x[i].
-inline F32 sums(const F32 (&x)[16]) {
-    const F32 a = four_sums(x[0], x[1], x[2], x[3]), b = four_sums(x[4], x[5], x[6], x[7]);
-    const F32 c = four_sums(x[8], x[9], x[10], x[11]), d = four_sums(x[12], x[13], x[14], x[15]);
-    return {even_and_odd_lanes(even_and_odd_lanes(a.v, b.v), even_and_odd_lanes(c.v, d.v))};
+// Of what four_sums made: number 4 i + j is the sum of the numbers of argument j of fours[i].
+inline F32 joined_sums(const F32 (&fours)[4]) {
+    return {even_and_odd_lanes(even_and_odd_lanes(fours[0].v, fours[1].v), even_and_odd_lanes(fours[2].v, fours[3].v))};
 }
 
 // Number i of x[j] becomes number j of x[i].
@@ -49,15 +47,13 @@ inline void transpose(F32 (&x)[16]) {
 
 #else
 
-inline __m256 four_sums(F32 a, F32 b, F32 c, F32 d) {
-    const __m256 ab = _mm256_hadd_ps(a.v, b.v), cd = _mm256_hadd_ps(c.v, d.v);
-    return _mm256_hadd_ps(ab, cd);
+inline F32 four_sums(F32 a, F32 b, F32 c, F32 d) {
+    return {_mm256_hadd_ps(_mm256_hadd_ps(a.v, b.v), _mm256_hadd_ps(c.v, d.v))};
 }
 
-// Number i is the sum of the numbers of x[i].
-inline F32 sums(const F32 (&x)[8]) {
-    const __m256 a = four_sums(x[0], x[1], x[2], x[3]), b = four_sums(x[4], x[5], x[6], x[7]);
-    return {_mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31))};
+// Of what four_sums made: number 4 i + j is the sum of the numbers of argument j of fours[i].
+inline F32 joined_sums(const F32 (&fours)[2]) {
+    return {_mm256_add_ps(_mm256_permute2f128_ps(fours[0].v, fours[1].v, 0x20), _mm256_permute2f128_ps(fours[0].v, fours[1].v, 0x31))};
 }
 
 // Number i of x[j] becomes number j of x[i].

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from headway import LLM, SamplingParams
 from headway.engine.admission import admit
 from headway.engine.batch_invariance import arithmetic
 from headway.engine.outputs import OutputKind, RequestOutput
 from headway.errors import ConfigError, NotBuiltError
-from headway.kernels.torch_backend import TORCH
 from tests.engine.tiny_folder import complete_tiny_model, write_byte_tokenizer
 from tests.models.fallback_models import fallback_model
 from tests.models.tiny_models import CONFIGS
@@ -119,13 +119,13 @@ def test_b08_without_the_switch_outputs_part_only_where_two_tokens_are_nearly_eq
 
 
 def test_the_variable_asks_as_the_flag_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert arithmetic(False).kernels is TORCH
-    assert arithmetic(True).kernels.name == "invariant"
+    assert arithmetic(False, torch.float32).kernels.name != "invariant"
+    assert arithmetic(True, torch.float32).kernels.name == "invariant"
     monkeypatch.setenv("VLLM_BATCH_INVARIANT", "1")
-    assert arithmetic(False).kernels.name == "invariant"
+    assert arithmetic(False, torch.float32).kernels.name == "invariant"
     monkeypatch.setenv("VLLM_BATCH_INVARIANT", "yes")
     with pytest.raises(ConfigError, match="must be 0 or 1"):
-        arithmetic(False)
+        arithmetic(False, torch.float32)
 
 
 def test_models_whose_layers_are_not_ours_promise_nothing(root: Path) -> None:

@@ -23,14 +23,14 @@ def randn(*shape: int, seed: int = 0) -> torch.Tensor:
 
 def test_the_embedding_scale_is_rounded_like_the_table() -> None:
     table = torch.ones(3, 2, dtype=torch.bfloat16)
-    embedding = Embedding(25.298, rounded=True)
+    embedding = Embedding(TORCH, 25.298, rounded=True)
     embedding.load(table)
     assert embedding(torch.tensor([1])).tolist() == [[25.25, 25.25]]
     assert table.eq(1).all()
 
 
 def test_ids_outside_the_table_are_errors() -> None:
-    embedding = Embedding(None)
+    embedding = Embedding(TORCH)
     embedding.load(randn(3, 2))
     with pytest.raises(IndexError):
         embedding(torch.tensor([3]))
@@ -79,7 +79,7 @@ def test_layer_norm_of_heads_has_a_weight_for_every_head() -> None:
 
 def test_learned_positions_end_where_the_table_ends() -> None:
     table, x = randn(5, 4), randn(2, 4, seed=1)
-    positions = PositionEmbedding()
+    positions = PositionEmbedding(TORCH)
     positions.load(table)
     torch.testing.assert_close(positions.add_to(x, torch.tensor([4, 0])), x + table[[4, 0]])
     with pytest.raises(IndexError, match="position 5 asked of a model that learned 5 positions"):

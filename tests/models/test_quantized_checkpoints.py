@@ -104,12 +104,16 @@ def test_a_packed_head(tiny: Tiny, tmp_path: Path) -> None:
     assert difference(in_chunks(ours, TEXT, 40), model.logits(TEXT)) < 2e-4
 
 
-def test_packed_experts(tiny: Tiny, tmp_path: Path) -> None:
-    case = Case("awq", {**BY_NAME["awq"].claim, "group_size": 16}, awq(16))
-    model = packed(tiny("qwen3_moe"), case, tmp_path / "packed")
-    packed_names = set(load_file(tmp_path / "packed" / "model.safetensors"))
-    assert "model.layers.0.mlp.experts.5.down_proj.qweight" in packed_names
-    ours = load_model(inspect(str(tmp_path / "packed")), torch.float32)
+@pytest.mark.parametrize(
+    ("name", "ending", "expert"),
+    [("qwen3_moe", "_proj.weight", "mlp.experts.5.down_proj"), ("mixtral", (".w1.weight", ".w2.weight", ".w3.weight"), "block_sparse_moe.experts.5.w2")],
+)
+@pytest.mark.parametrize("form", ["awq", "gptq"])
+def test_packed_experts(tiny: Tiny, name: str, ending: str | tuple[str, ...], expert: str, form: str, tmp_path: Path) -> None:
+    case = Case("awq", {**BY_NAME["awq"].claim, "group_size": 16}, awq(16)) if form == "awq" else BY_NAME["gptq 4 bit act-order"]
+    model = packed(tiny(name), case, tmp_path / "packed", only=ending)
+    assert f"model.layers.0.{expert}.qweight" in load_file(tmp_path / "packed" / "model.safetensors")
+    ours = load_model(inspect(str(tmp_path / "packed")), torch.float32, implementation="vllm")
     assert difference(in_chunks(ours, TEXT, 40), model.logits(TEXT)) < 2e-4
 
 
@@ -184,7 +188,7 @@ def test_transposed_matrices_of_which_nobody_knows_the_way_round_are_refused(tin
 
 def test_fused_projections_in_an_order_of_their_own(tiny: Tiny, tmp_path: Path) -> None:
     """Falcon stores the queries of every key head with its key and its value."""
-    model = packed(tiny("falcon"), BY_NAME["packed 4 bit zero points"], tmp_path, only=("query_key_value.weight", "dense.weight", "_4h.weight", "_h.weight"))
+    model = packed(tiny("falcon_40b"), BY_NAME["packed 4 bit zero points"], tmp_path, only=("query_key_value.weight", "dense.weight", "_4h.weight", "_h.weight"))
     assert any(name.endswith("query_key_value.weight_packed") for name in load_file(tmp_path / "model.safetensors"))
     ours = load_model(inspect(str(tmp_path)), torch.float32, implementation="vllm")
     assert difference(in_chunks(ours, TEXT, 40), model.logits(TEXT)) < 2e-4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,15 @@ _TENSORS = {value: key for key, value in gguf.MODEL_ARCH_NAMES.items()}
 _GEMMAS = ("gemma2", "gemma3")
 
 
-def write_gguf(model: TinyModel, path: Path, matrices: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32) -> None:
-    """Matrices in the type that is given, the rest as F32; names from the gguf package's own map."""
-    name = ARCHITECTURES[model.name]
+def write_gguf(
+    model: TinyModel, path: Path, matrices: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32,
+    exception: Callable[[str], gguf.GGMLQuantizationType | None] = lambda name: None,
+) -> None:  # fmt: skip
+    """Matrices in the type that is given, or in that of the `exception` by name, the rest as F32; names from the gguf package's own map."""
+    architecture = ARCHITECTURES[model.name]
     config = model.oracle.config
     head_dim = getattr(config, "head_dim", None) or SIZES["hidden_size"] // SIZES["num_attention_heads"]
-    writer = gguf.GGUFWriter(path, name)
+    writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("tiny")
     writer.add_vocab_size(config.vocab_size)
     writer.add_block_count(config.num_hidden_layers)
@@ -39,16 +43,17 @@ def write_gguf(model: TinyModel, path: Path, matrices: gguf.GGMLQuantizationType
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     if "rope_theta" in config.rope_parameters:
         writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
-    _SETTINGS.get(name, lambda writer, config: None)(writer, config)
-    names = gguf.get_tensor_name_map(_TENSORS[name], config.num_hidden_layers)
+    _SETTINGS.get(architecture, lambda writer, config: None)(writer, config)
+    names = gguf.get_tensor_name_map(_TENSORS[architecture], config.num_hidden_layers)
     state = model.oracle.state_dict()
     for key, tensor in state.items():
         if key == "lm_head.weight" and config.tie_word_embeddings:
             continue
         for stem, kind, part in _split(key, tensor):
-            values = _converted(name, stem, part, head_dim).numpy().astype(np.float32)
-            stored = gguf.GGMLQuantizationType.F32 if values.ndim == 1 else matrices
-            writer.add_tensor(f"{names.get_name(stem)}.{kind}", gguf.quants.quantize(values, stored), raw_dtype=stored)
+            values = _converted(architecture, stem, part, head_dim).numpy().astype(np.float32)
+            name = f"{names.get_name(stem)}.{kind}"
+            stored = gguf.GGMLQuantizationType.F32 if values.ndim == 1 else exception(name) or matrices
+            writer.add_tensor(name, gguf.quants.quantize(values, stored), raw_dtype=stored)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -10,7 +10,7 @@ import torch
 from compressed_tensors.quantization import QuantizationArgs, dequantize, quantize
 from compressed_tensors.quantization.utils import calculate_qparams
 
-from headway.quantization.online import ROUNDINGS, round_weight
+from headway.quantization.online import METHODS, online_form, online_integers, round_weight
 
 WEIGHT = torch.randn(24, 256, generator=torch.Generator().manual_seed(2))
 
@@ -40,7 +40,7 @@ def test_int8_is_a_grid_of_127_steps_up_to_the_largest_of_each_output() -> None:
     np.testing.assert_allclose(rounded.numpy(), np.rint(rows / step) * step, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("method", list(ROUNDINGS))
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_zeros_stay_and_widths_need_not_divide(method: str, dtype: torch.dtype) -> None:
     weight = torch.randn(3, 200, generator=torch.Generator().manual_seed(3)).to(dtype)
@@ -50,3 +50,15 @@ def test_zeros_stay_and_widths_need_not_divide(method: str, dtype: torch.dtype) 
     assert rounded.dtype == dtype
     assert torch.equal(rounded[1], weight[1])
     assert float((rounded - weight).abs().max()) < 0.1 * float(weight.abs().max())
+
+
+@pytest.mark.parametrize("method", ["int8", "int4"])
+@pytest.mark.parametrize("width", [128, 192, 200])
+def test_integers_are_what_is_rounded_to(method: str, width: int) -> None:
+    weight = torch.randn(7, width, generator=torch.Generator().manual_seed(4)).bfloat16()
+    integers = online_integers(weight, method)
+    assert integers.form == online_form(method, width)
+    rounded = weight.float()
+    round_weight(rounded, method)
+    assert torch.equal(integers.dequantized(), rounded)
+    assert len(integers.codes.unique()) <= (256 if method == "int8" else 16)

@@ -16,6 +16,7 @@ from headway.artifacts.quantization_claim import READABLE_FORMATS
 from headway.artifacts.safetensors_header import read_safetensors_header
 from headway.errors import ArtifactError, HeadwayError
 from headway.quantization import weight_reader
+from headway.quantization.integer_form import integer_form
 from headway.quantization.logical_card import FORMATS, logical_card, packed_weights
 from headway.quantization.packed_weight import shard
 from headway.quantization.weight_reader import WeightReader
@@ -53,6 +54,27 @@ def test_values(case: Case, chunk: int, tmp_path: Path, monkeypatch: pytest.Monk
     assert logical_card(plain) is plain
     torch.testing.assert_close(read(card), weight, rtol=1e-6, atol=1e-7)
     torch.testing.assert_close(read(plain), weight, rtol=1e-6, atol=1e-7)
+
+
+# What has no integers: floats, inputs out of order, blocks of several outputs, groups that do not fill the width.
+_FLOATS = ("fp8", "float8", "nf4", "fp4", "nvfp4", "mxfp4", "squeezellm", "act-order", "blocks", "short last")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("chunk", [1 << 18, WIDTH])
+def test_integers_mean_the_same(case: Case, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weight_reader, "_CHUNK_WEIGHTS", chunk)
+    card, weight = written(case, tmp_path / "m.safetensors")
+    (packed,) = packed_weights(logical_card(card))
+    form = integer_form(packed)
+    assert (form is None) == any(word in case.name for word in _FLOATS), packed.layout.title
+    if form is None:
+        return
+    with WeightReader(card) as reader:
+        chunks = list(reader.integers(packed))
+    assert [len(chunk.codes) for chunk in chunks] == ([OUT] if chunk > WIDTH else [64] * 3)
+    assert {chunk.form for chunk in chunks} == {form}
+    torch.testing.assert_close(torch.cat([chunk.dequantized() for chunk in chunks]), weight, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "one group" not in case.name and case.name != "modelopt fp8 blocks"], ids=lambda case: case.name)

@@ -19,6 +19,7 @@ import torch
 
 from headway.errors import PackageError
 from headway.runtime.accelerators.accelerator import ACCELERATORS_GROUP, Accelerator, Device
+from headway.runtime.accelerators.cpu import Cpu
 from headway.runtime.engines.engine import ENGINES_GROUP
 from headway.runtime.family import FAMILIES_GROUP, ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
@@ -199,3 +200,10 @@ def toy_plugins(accelerators: Mapping[str, str] | None = None, families: Mapping
         plugins_of(ENGINES_GROUP, native="headway.runtime.engines.native:NativeEngine"),
         plugins_of(ACCELERATORS_GROUP, **(accelerators or {"cpu": "headway.runtime.accelerators.cpu:Cpu"})),
     )
+
+
+class EveryCpu(Cpu):
+    """A CPU that says it can everything, under the name of the real one."""
+
+    def lacks(self, device: Device, capability: str) -> str | None:
+        return None

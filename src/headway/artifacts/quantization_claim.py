@@ -61,9 +61,9 @@ def claimed_quantization(folder: Path, config: Mapping[str, Any]) -> dict[str, A
         if section:
             implied = "squeezellm" if "wbits" in section else method
             return {"quant_method": implied, **section, "source": name}
-    section = (read_json_object_if_present(folder / _MODELOPT_FILE) or {}).get("quantization")
-    if isinstance(section, dict) and section.get("quant_algo"):
-        return {"quant_method": "modelopt", **section, "source": _MODELOPT_FILE}
+    settings = (read_json_object_if_present(folder / _MODELOPT_FILE) or {}).get("quantization")
+    if isinstance(settings, dict) and settings.get("quant_algo"):
+        return {"quant_method": "modelopt", **settings, "source": _MODELOPT_FILE}
     return None
 
 

@@ -103,5 +103,6 @@ def _largest(holds: Callable[[int], bool], most: int) -> int:
 
 
 def headway_weights(shape: ModelShape, dtype_bytes: int) -> int:
-    """Bytes of the weights as Headway's engine keeps them: everything in one dtype, whatever is stored, and a tied head packed."""
-    return held_weight_bytes(shape.parameters, shape.vocabulary * shape.hidden if shape.tied else 0, dtype_bytes)
+    """Bytes of the weights as Headway's engine keeps them: in one dtype, whatever is stored, but for what stays integers; a tied head is
+    packed beside its table."""
+    return held_weight_bytes(shape.parameters, shape.vocabulary * shape.hidden if shape.tied else 0, dtype_bytes, shape.integers)

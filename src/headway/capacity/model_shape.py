@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from headway.capacity.weight_bytes import NO_INTEGERS, IntegerShare
+
 Kind = Literal["decoder", "encoder", "table"]
 
 
@@ -33,7 +35,8 @@ class ModelShape:
     embedding), `active` what one token is multiplied with: all but input tables and the experts that are not chosen.
 
     `state_numbers` are kept once per sequence (state-space and linear attention layers). `stored_bytes` is None when there are
-    no weight files; `quantization` is the method of a checkpoint that is quantized.
+    no weight files; `quantization` is the method of a checkpoint that is quantized, `integers` what of it Headway's engine on this machine
+    does not unpack.
     """
 
     name: str
@@ -57,6 +60,7 @@ class ModelShape:
     stored_types: Mapping[str, int] = field(default_factory=dict)
     architecture: str = ""
     notes: tuple[str, ...] = ()
+    integers: IntegerShare = NO_INTEGERS
 
     @property
     def quantizable(self) -> int:

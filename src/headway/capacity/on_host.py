@@ -9,8 +9,10 @@ from headway.capacity.ceilings import Roofs, Workload
 from headway.capacity.deployment import Deployment, headway_weights
 from headway.capacity.model_shape import KvLayers, ModelShape
 from headway.capacity.process_memory import touched_cache_bytes
+from headway.capacity.weight_bytes import NO_INTEGERS, IntegerShare
 from headway.host.host_roofs import HostRoofs
 from headway.host.instruction_set import InstructionSet
+from headway.host.matrix_speed import MatrixFormat
 
 DTYPE_BYTES: Final = {"bfloat16": 2, "half": 2, "float16": 2, "float": 4, "float32": 4}
 BLOCK_SIZE: Final = 16
@@ -51,10 +53,16 @@ def resident_at_start(deployment: Deployment, cache_bytes: int) -> int:
 
 
 def host_workload(deployment: Deployment) -> Workload:
-    """In memory every weight has the dtype of the computation, whatever is stored."""
-    return Workload(deployment.shape, 8.0 * deployment.dtype_bytes, deployment.cache_number_bytes)
+    """The bits that a weight has in memory, on average over what is not a table to look up."""
+    shape, width = deployment.shape, deployment.dtype_bytes
+    tables = shape.embeddings * width if deployment.engine == "headway" else 0
+    multiplied = shape.parameters if shape.tied else shape.parameters - shape.embeddings
+    if deployment.engine != "headway" or multiplied <= 0:
+        return Workload(shape, 8.0 * width, deployment.cache_number_bytes)
+    return Workload(shape, 8.0 * (deployment.weights - tables) / multiplied, deployment.cache_number_bytes)
 
 
-def host_ceiling_roofs(roofs: HostRoofs, dtype_bytes: int) -> Roofs:
-    """Of a measurement, for the dtype."""
-    return Roofs(roofs.read_bandwidth, roofs.matrix["bf16" if dtype_bytes == 2 else "fp32"], "measured", roofs.cache_bytes, roofs.cache_bandwidth)
+def host_ceiling_roofs(roofs: HostRoofs, dtype_bytes: int, integers: IntegerShare = NO_INTEGERS) -> Roofs:
+    """Of a measurement, for the dtype; products with integer weights are integer arithmetic."""
+    kind: MatrixFormat = "int8" if integers.parameters else "bf16" if dtype_bytes == 2 else "fp32"
+    return Roofs(roofs.read_bandwidth, roofs.matrix[kind], "measured", roofs.cache_bytes, roofs.cache_bandwidth)

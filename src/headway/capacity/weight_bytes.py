@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
 from headway.artifacts.card import ModelCard, TensorInfo
 
 EMBEDDINGS = ("token_embd.weight", "embed_tokens.weight", "wte.weight", "embed_in.weight", "word_embeddings.weight")
 HEADS = ("lm_head.weight", "output.weight", "embed_out.weight")
 
 
+@dataclass(frozen=True, slots=True)
+class IntegerShare:
+    """Parameters that stay integers with scales in memory, a tied head's copy among them, and the bytes that they take."""
+
+    parameters: int = 0
+    nbytes: int = 0
+
+
+NO_INTEGERS: Final = IntegerShare()
+
+
 def loaded_weight_bytes(card: ModelCard, dtype_bytes: int) -> int:
-    """Bytes when every parameter is kept in a dtype of `dtype_bytes` (how GGUF and dense checkpoints are run)."""
+    """Bytes when every parameter is kept in a dtype of `dtype_bytes`."""
     return held_weight_bytes(card.parameters, head_copy(card), dtype_bytes)
 
 
-def held_weight_bytes(parameters: int, copied: int, dtype_bytes: int) -> int:
+def held_weight_bytes(parameters: int, copied: int, dtype_bytes: int, integers: IntegerShare = NO_INTEGERS) -> int:
     """`copied` parameters are in memory twice: a head that is tied to the embedding keeps a packed copy (see LMHead)."""
-    return (parameters + copied) * dtype_bytes
+    return (parameters + copied - integers.parameters) * dtype_bytes + integers.nbytes
 
 
 def head_copy(card: ModelCard) -> int:

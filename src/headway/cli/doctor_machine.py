@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 
 from headway.cli.doctor_answer import exit_status, spoken
+from headway.doctor.collect.own_server import own_port
 from headway.doctor.live import Looked, examine_machine
 from headway.doctor.report.as_json import report_object
 from headway.doctor.report.on_screen import show
@@ -38,10 +39,9 @@ def answer_machine(as_json: bool, language: str | None) -> int:
 def _title(entry: Looked) -> str:
     if entry.server is None:
         return ""
-    ports = ", ".join(map(str, entry.server.ports)) or "-"
-    return f"{entry.server.program}  pid {entry.server.pid}  port {ports}"
+    return f"{entry.server.program}  pid {entry.server.pid}  port {own_port(entry.server) or '-'}"
 
 
 def _named(entry: Looked) -> dict[str, object] | None:
     server = entry.server
-    return None if server is None else {"program": server.program, "pid": server.pid, "ports": list(server.ports)}
+    return None if server is None else {"program": server.program, "pid": server.pid, "port": own_port(server), "ports": list(server.ports)}

@@ -22,13 +22,14 @@ _COMMANDS = {
     "inspect": ("headway.cli.inspect:inspect_command", "Show what a model is and whether it fits, from headers only."),
     "plan": ("headway.cli.plan:plan_command", "Say what a model needs and reaches on this machine or a card, before it is loaded."),
     "quantize": ("headway.cli.quantize:quantize_command", "Compress a model to 8 or 4 bits, for this and other engines."),
+    "eval": ("headway.cli.eval:eval_command", "Say how good a model is, and whether it is still as good as another."),
     "bench": ("headway.cli.bench:bench_group", "Measure throughput and latency."),
     "doctor": ("headway.cli.doctor:doctor_group", "Find out why something is slow, out of memory or silent."),
     "tune": ("headway.cli.tune:tune_command", "Find the flags that serve a model best, by measuring."),
     "env": ("headway.cli.env:env_command", "Show the machine, the versions and which kernels run."),
     "shim": ("headway.cli.shim:shim_group", "Let `vllm` mean Headway in this environment."),
 }
-_NOT_BUILT = ("eval", "run-batch", "collect-env", "launch")
+_NOT_BUILT = ("run-batch", "collect-env", "launch")
 
 
 @click.command(

@@ -9,10 +9,11 @@ from typing import Any, cast
 import click
 
 from headway.capacity.device_table import Device
+from headway.capacity.model_shape import ModelShape
 from headway.capacity.on_device import CACHE_DTYPES
 from headway.capacity.on_host import DTYPE_BYTES
 from headway.cli.plan_question import Question, question
-from headway.cli.plan_source import planned_shape
+from headway.cli.plan_source import PlanSource, plan_source
 from headway.cli.plan_words import LANGUAGES, Language
 from headway.errors import ConfigError, HeadwayError
 from headway.host.host_roofs import HostRoofs
@@ -66,7 +67,8 @@ def _answer(model: str | None, params: str | None, asked: Question, which_device
         from headway.cli.plan_reverse import models_answer
 
         return models_answer(_named(asked.device, which_device), asked, language)
-    shape = planned_shape(model, params)
+    source = plan_source(model, params)
+    shape = source.shape
     if which_device:
         from headway.cli.plan_reverse import devices_answer
 
@@ -79,7 +81,17 @@ def _answer(model: str | None, params: str | None, asked: Question, which_device
     from headway.host.memory_budget import memory_budget
 
     memory = memory_budget()  # before torch is in this process, which is not part of the plan
-    return host_answer(shape, asked, memory, _measured(asked, shape.active > 0, measure), language)
+    return host_answer(_as_loaded(source, asked), asked, memory, _measured(asked, shape.active > 0, measure), language)
+
+
+def _as_loaded(source: PlanSource, asked: Question) -> ModelShape:
+    """What of a quantized checkpoint stays integers on this machine only its kernels know."""
+    shape, card = source.shape, source.card
+    if card is None or shape.kind != "decoder" or (shape.quantization is None and card.format != "gguf"):
+        return shape
+    from headway.models.loaded_shape import loaded_shape  # imports torch, which takes a second
+
+    return loaded_shape(shape, card, asked.dtype_bytes)
 
 
 def _named(device: Device | None, which_device: bool) -> Device:

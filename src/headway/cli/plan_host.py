@@ -26,7 +26,7 @@ def host_answer(shape: ModelShape, asked: Question, memory: MemoryBudget, measur
     deployment = plan.deployment
     need = deployment.need(plan.context, plan.sequences)
     total = need.weights + need.process + plan.cache + plan.activations
-    roofs = _roofs(asked, measured)
+    roofs = _roofs(asked, measured, shape)
     return {
         "model": model_figures(shape),
         "device": {"name": "this machine", "engine": deployment.engine, "count": 1, "memory_bytes": memory.limit, "limited_by": memory.limited_by},
@@ -61,13 +61,13 @@ def host_answer(shape: ModelShape, asked: Question, memory: MemoryBudget, measur
     }
 
 
-def _roofs(asked: Question, measured: HostRoofs | None) -> Roofs | None:
+def _roofs(asked: Question, measured: HostRoofs | None, shape: ModelShape) -> Roofs | None:
     """What is given replaces what was measured."""
     if asked.bandwidth is not None and asked.flops is not None:
         return Roofs(asked.bandwidth, asked.flops, "given")
     if measured is None:
         return None
-    found = host_ceiling_roofs(measured, asked.dtype_bytes)
+    found = host_ceiling_roofs(measured, asked.dtype_bytes, shape.integers)
     if asked.bandwidth is not None:
         return Roofs(asked.bandwidth, found.flops, "given")
     return found if asked.flops is None else Roofs(found.bandwidth, asked.flops, "given", found.cache_bytes, found.cache_bandwidth)
@@ -118,7 +118,12 @@ def _notes(shape: ModelShape, plan: HostPlan) -> list[str]:
         notes.append(f"Headway's engine does not run {shape.quantization} checkpoints: the figures are those of the weights unpacked")
     elif shape.quantization is not None and shape.stored_bytes is not None:
         name = "GGUF" if shape.quantization == "gguf" else shape.quantization
-        notes.append(f"the file has {byte_text(shape.stored_bytes)}; the engine unpacks {name} weights to {8 * plan.deployment.dtype_bytes} bits per weight")
+        width, share = 8 * plan.deployment.dtype_bytes, shape.integers
+        if share.parameters:
+            kept = f"keeps {share.parameters / 1e6:,.1f} M weights as integers of {8 * share.nbytes / share.parameters:.2f} bits with their scales"
+            notes.append(f"the file has {byte_text(shape.stored_bytes)} of {name}; the engine {kept}, and the others in {width} bits")
+        else:
+            notes.append(f"the file has {byte_text(shape.stored_bytes)}; the engine unpacks {name} weights to {width} bits per weight")
     if any(layer.window for layer in shape.kv) or shape.state_numbers:
         notes.append("Headway's engine keeps all positions of every layer that attends: windows and latent vectors save no memory here")
     return notes

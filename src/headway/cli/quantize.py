@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headway.artifacts.progress import DownloadBars
-from headway.compression.method import METHODS
+from headway.compression.method import METHODS, Method
 from headway.errors import HeadwayError
 
 if TYPE_CHECKING:
@@ -73,10 +73,15 @@ def _request(model: str, given: dict[str, Any]) -> QuantizeRequest:
         if given[flag] is not None and not wanted:
             raise ConfigError(f"--{flag.replace('_', '-')} was given, and --method {method.name} {why}", param=flag, fix="Leave it out.")
     return QuantizeRequest(
-        method, given["output"] or Path(f"{_name(model)}-{method.name}"), given["calibration"], given["samples"], given["max_length"],
+        method, given["output"] or default_folder(model, method), given["calibration"], given["samples"], given["max_length"],
         None if given["group_size"] is None else int(given["group_size"]), None if given["dtype"] is None else getattr(torch, given["dtype"]),
         GptqSettings(given["damping"], given["act_order"]),
     )  # fmt: skip
+
+
+def default_folder(model: str, method: Method) -> Path:
+    """Where the result goes when nobody says."""
+    return Path(f"{_name(model)}-{method.name}")
 
 
 def _name(model: str) -> str:
@@ -113,8 +118,8 @@ def _print(report: Report) -> None:
     console.print(table)
     size = f", groups of {report.group_size}" if report.group_size else ""
     lines = [
-        f"{report.method}{size}: {report.bytes_before / 1e6:,.1f} MB -> {report.bytes_after / 1e6:,.1f} MB; {report.bits:.2f} bits per weight,"
-        f" {report.matrix_bits:.2f} in what was compressed; {report.seconds:.0f} s",
+        f"{report.method}{size}: {report.bytes_before / 1e6:,.1f} MB -> {report.bytes_after / 1e6:,.1f} MB (dense in {report.dtype}:"
+        f" {report.bytes_dense / 1e6:,.1f} MB); {report.bits:.2f} bits per weight, {report.matrix_bits:.2f} in what was compressed; {report.seconds:.0f} s",
         *(f"note: {note}" for note in report.notes),
         f"Written to {report.output}. Go on with:", *(f"  {command}" for command in report.commands),
     ]  # fmt: skip

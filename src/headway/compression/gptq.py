@@ -78,6 +78,7 @@ def _factor(hessian: torch.Tensor, damping: float) -> torch.Tensor:
         damped.diagonal().add_(damping * mean)
         lower, failed = torch.linalg.cholesky_ex(damped)
         if not int(failed):
+            upper: torch.Tensor
             upper, failed = torch.linalg.cholesky_ex(torch.cholesky_inverse(lower), upper=True)
             if not int(failed):
                 return upper

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from headway.compression.awq import best_scaling
+from headway.compression.awq import Scaling, best_scaling
 from headway.compression.dense_source import DenseSource, StackNames, written_order
 from headway.compression.folds import Fold, folds
 from headway.compression.gptq import GptqSettings, gptq
@@ -77,8 +77,7 @@ def compress(
             scaling = best_scaling(fold, originals, sums, grid)
             exponents |= dict.fromkeys(fold.matrices, scaling.exponent)
             if scaling.exponent:
-                for name, inputs in _fold(layer, source, fold, scaling.inputs, scaling.outputs, dtype).items():
-                    factors[name] = inputs
+                factors |= dict.fromkeys(fold.matrices, fold_into(layer, source, fold, scaling, dtype))
     errors = []
     for module in originals:
         weight, seen = layer.stacks[module, "weight"], sums.get(module)
@@ -95,37 +94,35 @@ def compress(
     return errors
 
 
-def _fold(
-    layer: Layer, source: DenseSource, fold: Fold, inputs: torch.Tensor, outputs: torch.Tensor, dtype: torch.dtype
-) -> dict[str, torch.Tensor]:
-    """Divide what makes the inputs, multiply the matrices that read them; by which factors, for each matrix."""
+def fold_into(layer: Layer, source: DenseSource, fold: Fold, scaling: Scaling, dtype: torch.dtype) -> torch.Tensor:
+    """Divide what makes the inputs, multiply the matrices that read them, in `layer`. The factors [in] that those really took: norms are
+    written as `dtype`, with fewer digits, and the matrices make up for it."""
+    inputs, outputs = scaling.inputs, scaling.outputs
     for kind in ("weight", "bias"):
         key = (fold.producer, kind)
         if key not in layer.stacks:
             continue
         stack = layer.stacks[key] = layer.stacks[key].clone()
         rows = stack[fold.first_row : fold.first_row + len(outputs)]
-        if not fold.norm:
-            rows /= outputs if kind == "bias" else outputs[:, None]
-        elif kind == "weight":
-            # A norm is written with fewer digits: the matrices take what it can really hold, so that nothing is lost.
-            names, before = layer.names[key], rows.clone()
-            [written] = source.as_written(names, before / outputs).values()
-            rows.copy_(_as_read(written.to(dtype).float(), names))
+        if fold.norm and kind == "weight":
+            before = rows.clone()
+            rows.copy_(_as_kept(before / outputs, layer.names[key], dtype))
             inputs = outputs = torch.where(rows != 0, before / rows, 1.0)
         else:
-            rows /= outputs
+            rows /= outputs if rows.dim() == 1 else outputs[:, None]
     for name in (*fold.matrices, *fold.plain):
         layer.stacks[name, "weight"] = layer.stacks[name, "weight"] * inputs
-    return dict.fromkeys(fold.matrices, inputs)
+    return inputs
 
 
-def _as_read(written: torch.Tensor, names: StackNames) -> torch.Tensor:
-    return written + 1.0 if names.written[0].rule.transform == "plus_one" else written
+def _as_kept(norm: torch.Tensor, names: StackNames, dtype: torch.dtype) -> torch.Tensor:
+    """As a reader finds it that was written as `dtype`; some checkpoints store w of 1 + w."""
+    offset = 1.0 if names.written[0].rule.transform == "plus_one" else 0.0
+    return (norm - offset).to(dtype).float() + offset
 
 
 def _packed(source: DenseSource, names: StackNames, rounded: Rounded, grid: Grid) -> dict[str, torch.Tensor]:
-    found = {}
+    found: dict[str, torch.Tensor] = {}
     start = 0
     for part, rows in zip(names.written, names.rows, strict=True):
         module = part.source.removesuffix(".weight")

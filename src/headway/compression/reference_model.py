@@ -106,8 +106,9 @@ class ReferenceModel:
         """float32 [batch, length, hidden] -> the same."""
         args, options = self._calls[index]
         with torch.inference_mode():
-            made = self._layers[index](inputs, *args, **options)
-        return made[0] if isinstance(made, tuple) else made
+            made: Any = self._layers[index](inputs, *args, **options)
+        hidden: torch.Tensor = made[0] if isinstance(made, tuple) else made
+        return hidden
 
     @contextmanager
     def watched(self, index: int, names: Mapping[str, str], sums: Mapping[str, InputSums]) -> Iterator[None]:
@@ -143,7 +144,7 @@ def _without_weights(model_class: Any, config: Any) -> Any:
         return model_class._from_config(copy.deepcopy(config), dtype=torch.float32, attn_implementation=attention).eval()
 
 
-def _layers_of(decoder: Any, model: Any) -> tuple[str, Sequence[Any]]:
+def _layers_of(decoder: Any, model: Any) -> tuple[str, Any]:
     """The list of layers and its path in the model. Experts become matrices of their own."""
     [layers] = [child for child in decoder.children() if isinstance(child, torch.nn.ModuleList) and len(child) == model.config.num_hidden_layers]
     path = next(name for name, module in model.named_modules() if module is layers)

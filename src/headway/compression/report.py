@@ -10,13 +10,16 @@ from typing import Any
 @dataclass(frozen=True, slots=True)
 class Report:
     """`layers`: records of LayerError fields with `layer`, the number of it. `matrix_bits` is bits per weight of the matrices that were compressed,
-    scales included; `bits` that of the whole model. `calibration` None = the method needs no texts."""
+    scales included; `bits` that of the whole model. `bytes_dense`: of all
+    weights in `dtype`, that of what stays dense. `calibration` None = the method needs no texts."""
 
     model: str
     method: str
     output: Path
     group_size: int | None
+    dtype: str
     bytes_before: int
+    bytes_dense: int
     bytes_after: int
     bits: float
     matrix_bits: float

@@ -61,6 +61,7 @@ class _Run:
         group = group_size((names.width for names in self._matrices), request.group) if self._method.grouped else None
         self._dtype = request.dtype or source.dtype
         self._grid: Grid = grid_of(self._method, group, self._dtype)
+        self._dtype_name = str(self._dtype).removeprefix("torch.")
         self._count = source.config.num_layers
         self._notes: list[str] = []
         if group is not None and request.group is None and group != SIZES[0]:
@@ -206,7 +207,7 @@ class _Run:
             self._method, self._grid.group, dense_modules(self._source.stacks), act_order=self._method.fit == "gptq" and self._request.gptq.act_order
         )
         write_index(work.checkpoint, places, sum(nbytes for record in done for nbytes in record["tensors"].values()))
-        write_side_files(self._card, self._tokenizer, str(self._dtype).removeprefix("torch."), section, work.checkpoint)
+        write_side_files(self._card, self._tokenizer, self._dtype_name, section, work.checkpoint)
         work.finish()
 
     def _stored_bytes(self) -> int:
@@ -235,7 +236,7 @@ class _Run:
         }  # fmt: skip
         return Report(
             model=self._card.reference, method=self._method.name, output=self._request.output, group_size=self._grid.group,
-            bytes_before=self._card.weight_bytes, bytes_after=after, bits=8 * after / self._card.parameters, matrix_bits=8 * packed / weights,
+            dtype=self._dtype_name, bytes_before=self._card.weight_bytes, bytes_dense=self._dtype.itemsize * self._card.parameters, bytes_after=after, bits=8 * after / self._card.parameters, matrix_bits=8 * packed / weights,
             calibration=calibration, layers=tuple(error for record in done for error in record["errors"]), notes=tuple(self._notes),
             resumed_at=before, seconds=seconds,
         )  # fmt: skip

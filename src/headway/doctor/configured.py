@@ -18,8 +18,10 @@ from headway.doctor.collect.processes import server_program
 from headway.doctor.collect.transcript import Transcript
 from headway.doctor.examine import Examined, examine_live
 from headway.doctor.facts.launch import command_flags
+from headway.doctor.planned_on_card import lines_on_card, named_cards
 from headway.doctor.planned_start import start_refusal
 from headway.doctor.words import Words
+from headway.errors import ConfigError
 
 _VALIDATE_SECONDS: Final = 60
 _ROUTER_KEYS: Final = re.compile(r"(?m)^(?:providers|routing|listeners|signals|decisions|model_config|vllm_endpoints)\s*:")
@@ -66,11 +68,26 @@ def examine_config(file: Path, here: bool | None, judge_flags: JudgeFlags) -> Co
         if refusal := start_refusal(dict(command_flags(shlex.join(start.words))), start.env, limit):
             transcript.say(f"headway: {refusal}")
     flags = judge_flags(start.words) if program in ("headway", "vllm") else Flags()
+    if program == "vllm":
+        context, flags = _on_named_card(text, start.words, context, flags, transcript)
     examined = examine_live(as_context(context), transcript)
     if flags.refused:
         verdict = Words(f"The start would be refused: {flags.refused}", f"启动会被拒绝：{flags.refused}")
         examined = replace(examined, report=replace(examined.report, verdict=verdict))
     return Configured(examined, flags, tuple(context.get("env_remarks", ())))
+
+
+def _on_named_card(text: str, words: Sequence[str], context: dict[str, Any], flags: Flags, transcript: Transcript) -> tuple[dict[str, Any], Flags]:
+    """With the cards that the file asks for, and what the start would say about their memory."""
+    try:
+        cards = named_cards(text)
+    except ConfigError as error:
+        return context, replace(flags, remarks=(*flags.remarks, f"the memory of the card is not judged: {error.message}"))
+    if cards is None:
+        return context, flags
+    for line in lines_on_card(dict(command_flags(shlex.join(words))), cards):
+        transcript.say(line)
+    return joined(context, cards.part), flags
 
 
 def _say_port_in_use(context: Mapping[str, Any], transcript: Transcript) -> None:

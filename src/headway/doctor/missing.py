@@ -31,7 +31,7 @@ _PHASES: Final = {
 
 def what_is_missing(case: Case) -> Words | None:
     """None when nothing hints at a fault."""
-    return _nothing_given(case) or _no_answer(case) or _unexplained(case) or _umbrella(case) or _unfinished_start(case) or _unknown_log(case) or _unknown_gpus(case)
+    return _nothing_given(case) or _no_answer(case) or _unexplained(case) or _umbrella(case) or _stopped(case) or _unfinished_start(case) or _unknown_log(case) or _unknown_gpus(case)
 
 
 def _nothing_given(case: Case) -> Words | None:
@@ -80,6 +80,19 @@ def _umbrella(case: Case) -> Words | None:
         f"line {hit.line.number} only says that another process failed ({_said(hit)}); the lines of that process, which stand above it, are missing:"
         " the whole output from the start on, and `dmesg | tail` for a process that the kernel ended",
         f"第 {hit.line.number} 行只说明另一个进程失败（{_said(hit)}）；缺少该进程在更前面的日志：需要从启动开始的完整输出，以及 `dmesg | tail`（内核可能结束了该进程）",
+    )
+
+
+def _stopped(case: Case) -> Words | None:
+    """A start that somebody ended."""
+    hit = case.exceptions.stopped
+    if hit is None or case.startup.ready or case.startup.hit is None:
+        return None
+    phase = _PHASES[latest_stage(case)[0]]
+    return Words(
+        f"line {hit.line.number} says that the server was asked to end ({hit['signal']}) while it was {phase.en}, and there is no error before it; missing is who sent the signal:"
+        " a probe or limit of the orchestrator (`kubectl describe pod`, `docker events`), `systemctl status`, or a person",
+        f"第 {hit.line.number} 行表明服务在{phase.zh}时被要求结束（{hit['signal']}），此前没有错误；缺少信号的来源：编排系统的探针或限制（`kubectl describe pod`、`docker events`）、`systemctl status`，或人为操作",
     )
 
 

@@ -27,11 +27,11 @@ def start_refusal(flags: Mapping[str, str], env: Mapping[str, str], limit_gib: f
 
     `flags`: with underscores, as typed. `limit_gib`: of the container it starts in, when that is less than this machine has.
     """
-    shape = _shape(flags.get("model", ""))
+    memory = _limited(memory_budget(), limit_gib)  # before torch is in this process
+    shape = _shape(flags.get("model", ""), flags)
     if shape is None:
         return ""
-    memory = _limited(memory_budget(), limit_gib)
-    dtype_bytes = DTYPE_BYTES.get(flags.get("dtype", "auto")) or auto_dtype_bytes(instruction_set())
+    dtype_bytes = _dtype_bytes(flags)
     deployment = on_host(shape, memory.available, dtype_bytes)
     if deployment.engine != "headway" or not deployment.shape.kv:
         return ""
@@ -58,13 +58,25 @@ def start_refusal(flags: Mapping[str, str], env: Mapping[str, str], limit_gib: f
     return ""
 
 
-def _shape(model: str) -> ModelShape | None:
+def _shape(model: str, flags: Mapping[str, str]) -> ModelShape | None:
     """None without files, or with files that the other rules judge."""
     path = model_on_disk(model) if model else None
     try:
-        return None if path is None else card_shape(card_of_path(path, model))
+        if path is None:
+            return None
+        card = card_of_path(path, model)
+        shape = card_shape(card)
+        if shape.kind != "decoder" or (shape.quantization is None and card.format != "gguf"):
+            return shape
+        from headway.models.loaded_shape import loaded_shape  # imports torch, which takes a second
+
+        return loaded_shape(shape, card, _dtype_bytes(flags))
     except (ArtifactError, CapacityError, OSError):
         return None
+
+
+def _dtype_bytes(flags: Mapping[str, str]) -> int:
+    return DTYPE_BYTES.get(flags.get("dtype", "auto")) or auto_dtype_bytes(instruction_set())
 
 
 def _limited(memory: MemoryBudget, limit_gib: float | None) -> MemoryBudget:

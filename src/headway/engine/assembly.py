@@ -16,6 +16,7 @@ from headway.engine.scheduler import Scheduler, SchedulerLimits
 from headway.kernels.paged_kv import PagedKV
 from headway.kvcache.manager import KVCacheManager
 from headway.models.causal_lm import CausalLM
+from headway.models.recorded_forward import StepLimits
 
 
 def assemble(
@@ -36,5 +37,6 @@ def assemble(
         model.config.vocab_size, seed=config.seed, logprobs_mode=config.logprobs_mode,
         processors=ProcessorRows(processors) if processors else None,
     )  # fmt: skip
-    runner = ModelRunner(model, storage, config.block_size, known_tokens=tokenizer.vocab_size)
+    forward = model.prepared(storage, StepLimits(config.max_num_batched_tokens, config.max_num_seqs, capacity.max_model_len))
+    runner = ModelRunner(model, storage, config.block_size, known_tokens=tokenizer.vocab_size, forward=forward)
     return EngineCore(Scheduler(limits, manager), runner, draws, tokenizer, observers)

@@ -67,7 +67,7 @@ def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress
     _log.info("Resolved architecture: %s", card.architecture)
     dtype = compute_dtype(config.dtype, card)
     _log.info("Initializing a V1 LLM engine (v%s) with config: %s, dtype=%s, %s", __version__, config, dtype, threads)
-    parts = arithmetic(config.batch_invariant)
+    parts = arithmetic(config.batch_invariant, dtype)
     processors = processor_classes(config.logits_processors)
     tokenizer = _tokenizer(config, card)
     defaults = default_sampling(config, card)

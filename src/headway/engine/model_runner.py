@@ -12,6 +12,7 @@ from headway.kernels.batch import ForwardBatch
 from headway.kernels.paged_kv import PagedKV
 from headway.kvcache.runs import Run, forward_batch
 from headway.models.causal_lm import CausalLM
+from headway.models.recorded_forward import Forward
 
 _LOGITS_SLICE = 128  # rows of prompt logits in memory at once: 128 x 49,152 x 4 bytes = 25 MB
 
@@ -32,8 +33,10 @@ class ModelRunner:
     choice, and no part of the distribution that log-probabilities speak of.
     """
 
-    def __init__(self, model: CausalLM, kv: PagedKV, block_size: int, known_tokens: int):
+    def __init__(self, model: CausalLM, kv: PagedKV, block_size: int, known_tokens: int, forward: Forward | None = None):
+        """`forward`: of the model, prepared for this storage; the model's own by default."""
         self.model = model
+        self._forward = forward or model
         self.kv = kv
         self.block_size = block_size
         self.known_tokens = known_tokens
@@ -42,7 +45,7 @@ class ModelRunner:
     def execute(self, plan: StepPlan) -> StepResult:
         """Run the chunks of the plan. Keys and values of all of them are in the cache when this returns."""
         rows, sampling, scored = _wanted_rows(plan.chunks)
-        hidden = self.model(self.batch(plan.chunks, rows), self.kv)
+        hidden = self._forward(self.batch(plan.chunks, rows), self.kv)
         count = len(sampling)
         logits = self._logits(hidden[:count])
         prompt_logprobs = []

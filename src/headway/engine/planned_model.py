@@ -8,7 +8,7 @@ import torch
 
 from headway.artifacts.card import ModelCard
 from headway.capacity.fit import AUTO, CapacityReport
-from headway.capacity.weight_bytes import head_copy, held_weight_bytes
+from headway.capacity.weight_bytes import NO_INTEGERS, head_copy, held_weight_bytes
 from headway.engine.cache_size import cache_size
 from headway.engine.config import EngineConfig
 from headway.errors import NotBuiltError
@@ -38,8 +38,10 @@ def planned_model(
     asked = config.max_model_len
     context = asked if asked is not None and asked != AUTO else card.context_length
     plan = _plan(config, card, context or 1, kernels, rounding)
-    copied = head_copy(plan.card) if isinstance(plan, NativePlan) else 0  # models of transformers keep one matrix for both
-    weights = held_weight_bytes(plan.parameters, copied, dtype.itemsize)
+    copied, integers = 0, NO_INTEGERS  # models of transformers keep one matrix for table and head, and no integers
+    if isinstance(plan, NativePlan):
+        copied, integers = head_copy(plan.card), plan.integers(kernels)
+    weights = held_weight_bytes(plan.parameters, copied, dtype.itemsize, integers)
     expected = cache_size(config, card, plan.config.kv_shape, dtype, weights, to_load=weights)
     if expected.max_model_len != context:
         plan = _plan(config, card, expected.max_model_len, kernels, rounding)

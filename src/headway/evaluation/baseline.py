@@ -47,7 +47,7 @@ def evaluation_cache(keeping: bool) -> Iterator[BaselineCache]:
 
 def baseline_of(subject: Subject, work: Work, cache: BaselineCache, progress: Progress, done: OnTokens, *, hidden: bool) -> Baseline:
     """`hidden`: the states of the texts are kept, so that distributions can be compared. Raises what loading raises, NotNumbersError."""
-    sets = [(each.requests, hidden) for each in work.texts] + [(each.requests, False) for each in work.tasks]
+    sets = [(requests, hidden and number < len(work.texts)) for number, requests in enumerate(work.request_sets)]
     keys = [_key(cache, subject, requests, with_states) for requests, with_states in sets]
     model: CausalLM | None = None
     records: list[Record] = []

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 import math
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from headway.errors import HeadwayError
 from headway.evaluation.baseline import Baseline, baseline_of, evaluation_cache
-from headway.evaluation.diagnosis.cause import Trouble, likely_cause
+from headway.evaluation.diagnosis.cause import likely_cause
 from headway.evaluation.diagnosis.other_settings import Probe
 from headway.evaluation.evaluation import Evaluation, alone, compared, verdict
 from headway.evaluation.judgement import Decision
@@ -17,7 +17,7 @@ from headway.evaluation.measurement import Measurement, measure, measure_remote,
 from headway.evaluation.measuring import NotNumbersError
 from headway.evaluation.remote import RemoteModel
 from headway.evaluation.request import EvaluationRequest
-from headway.evaluation.scoring import Progress
+from headway.evaluation.scoring import Progress, ScoringRequest
 from headway.evaluation.subject import Subject, find_subject
 from headway.evaluation.text_results import Perplexity, perplexity
 from headway.evaluation.tokenized_text import byte_entropy
@@ -33,8 +33,6 @@ DAMAGED: Final = frozenset(
         "tensor_not_in_shard", "tensor_shape", "tensor_size", "tensor_twice", "truncated", "unexpected_tensor", "weights_unreadable",
     }
 )  # fmt: skip
-_MUCH_WORSE: Final = 1.0
-"""An increase of the perplexity by so much is no rounding: the file is read again with other settings."""
 _PROBE_TOKENS: Final = 512
 
 
@@ -65,8 +63,7 @@ def evaluate(model: str, request: EvaluationRequest, progress: Progress = lambda
         except HeadwayError as error:
             if error.reason not in DAMAGED and not isinstance(error, NotNumbersError):
                 raise
-            trouble: Trouble = "senseless" if isinstance(error, NotNumbersError) else "refused"
-            cause = likely_cause(trouble, subject, base_subject, _probe(work, None), progress)
+            cause = likely_cause(subject, base_subject, _probe(work, None), progress)
             return Evaluation(model, request.against, "fail", settings, problem=error.message, cause=cause)
         _let_go()
         found = judged(model, request, settings, measured, base)
@@ -100,7 +97,7 @@ def evaluate_server(
             return judged(name, request, settings, measured, base)
 
 
-def judged(model: str, request: EvaluationRequest, settings: dict[str, object], measured: Measurement, base: Baseline | None) -> Evaluation:
+def judged(model: str, request: EvaluationRequest, settings: dict[str, Any], measured: Measurement, base: Baseline | None) -> Evaluation:
     if base is None:
         return Evaluation(model, None, alone(measured), settings, measured)
     against = measured_baseline(base)
@@ -129,23 +126,23 @@ def _material(request: EvaluationRequest, vocabulary: Vocabulary) -> Material:
 
 def _explained(found: Evaluation, subject: Subject, base: Subject | None, work: Work, progress: Progress) -> Evaluation:
     own = None if found.measured is None else _perplexity(found.measured)
-    worst = max((each.worse.value for each in found.comparison.judgements if each.measure == "perplexity"), default=0.0) if found.comparison else 0.0
-    trouble: Trouble = "senseless" if own is None or own.senseless or worst > _MUCH_WORSE else "worse"
-    probe = None if own is None else _probe(work, own.nats / own.tokens)
-    cause = likely_cause(trouble, subject, base, probe, progress)
+    probe = _probe(work, found.measured)
+    cause = likely_cause(subject, base, probe, progress)
     problem = f"it writes worse than byte frequencies do ({own.bits_per_byte:.2f} bits a byte, {own.entropy:.2f} by frequencies)" if own and own.senseless else None
     return replace(found, problem=problem, cause=cause)
 
 
-def _probe(work: Work, nats: float | None) -> Probe | None:
+def _probe(work: Work, measured: Measurement | None) -> Probe | None:
+    """The beginning of the first text."""
     if not work.texts:
         return None
     text = work.texts[0]
     first = text.requests[0]
-    cut = type(first)(first.tokens[:_PROBE_TOKENS], first.start)
+    cut = ScoringRequest(first.tokens[:_PROBE_TOKENS], first.start)
     # Bits that the bytes of the text would take by frequencies alone, in nats for each of its tokens.
     most = byte_entropy(text.text.text) * math.log(2) * text.text.nbytes / len(text.text.ids)
-    return Probe((cut,), most, nats)
+    found = None if measured is None else -float(measured.texts[0].logprobs[: len(cut.targets)].mean())
+    return Probe((cut,), most, found)
 
 
 def _perplexity(measured: Measurement) -> Perplexity | None:

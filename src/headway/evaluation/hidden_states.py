@@ -19,19 +19,16 @@ STEP_TOKENS: Final = 2048
 
 
 @torch.inference_mode()
-def hidden_states(model: CausalLM, requests: Sequence[ScoringRequest]) -> Iterator[tuple[int, torch.Tensor]]:
-    """(number of the request, [targets, hidden] in the dtype of the model) for each request, in order. Row i is the state that predicts
-    target i. One cache serves all batches."""
+def hidden_states(model: CausalLM, requests: Sequence[ScoringRequest]) -> Iterator[tuple[Sequence[ScoringRequest], torch.Tensor]]:
+    """(requests, [all their targets, hidden] in the dtype of the model) for each batch, in order. Row i is the state that predicts target i. One
+    cache serves all batches."""
     found = list(batches(requests, STEP_TOKENS, BLOCK))
     if not found:
         return
     cache = PagedKV(1 + max(_blocks(batch) for batch in found), BLOCK, model.config.kv_shape, model.dtype)
     for batch in found:
         runs, rows = _runs(batch)
-        hidden = model(forward_batch(runs, rows, BLOCK), cache)
-        counts = [len(placed.request.targets) for placed in batch.members]
-        for placed, own in zip(batch.members, hidden.split(counts), strict=True):
-            yield placed.index, own
+        yield [placed.request for placed in batch.members], model(forward_batch(runs, rows, BLOCK), cache)
 
 
 def _blocks(batch: Batch) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+import torch
 
 from headway.errors import HeadwayError
 from headway.evaluation.hidden_states import hidden_states
@@ -25,28 +26,42 @@ class NotNumbersError(HeadwayError):
 
 def record_logprobs(model: CausalLM, head: Head, requests: Sequence[ScoringRequest], writer: RecordWriter, done: OnTokens, *, hidden: bool) -> Record:
     """Of a baseline. Raises NotNumbersError."""
-    for index, states in hidden_states(model, requests):
-        writer.add(checked(token_logprobs(head, states, requests[index].targets)), states if hidden else None)
-        done(len(requests[index].tokens))
+    for batch, states in hidden_states(model, requests):
+        logprobs = checked(token_logprobs(head, states, _targets(batch)))
+        writer.add(_split(logprobs, batch), states if hidden else None)
+        done(_tokens(batch))
     return writer.finish()
 
 
 def logprobs_of(model: CausalLM, head: Head, requests: Sequence[ScoringRequest], done: OnTokens) -> Iterator[Numbers]:
     """Of each request, in order. Raises NotNumbersError."""
-    for index, states in hidden_states(model, requests):
-        yield checked(token_logprobs(head, states, requests[index].targets))
-        done(len(requests[index].tokens))
+    for batch, states in hidden_states(model, requests):
+        yield from _split(checked(token_logprobs(head, states, _targets(batch))), batch)
+        done(_tokens(batch))
 
 
 def comparisons_of(
     model: CausalLM, head: Head, requests: Sequence[ScoringRequest], base: Record, base_head: Head, done: OnTokens
 ) -> Iterator[TokenComparison]:
-    """Of each request, in order; `base` are its scores by the baseline. Raises NotNumbersError."""
-    for (index, states), base_states in zip(hidden_states(model, requests), base.hidden(), strict=True):
-        found = token_comparison(head, states, base_head, base_states, requests[index].targets)
+    """Of each batch of requests, in order; `base` is what the baseline made of them. Raises NotNumbersError."""
+    kept = base.hidden()
+    for batch, states in hidden_states(model, requests):
+        found = token_comparison(head, states, base_head, torch.cat([next(kept) for _ in batch]), _targets(batch))
         checked(found.logprobs)
         yield found
-        done(len(requests[index].tokens))
+        done(_tokens(batch))
+
+
+def _targets(batch: Sequence[ScoringRequest]) -> list[int]:
+    return [target for request in batch for target in request.targets]
+
+
+def _tokens(batch: Sequence[ScoringRequest]) -> int:
+    return sum(len(request.tokens) for request in batch)
+
+
+def _split(logprobs: Numbers, batch: Sequence[ScoringRequest]) -> list[Numbers]:
+    return np.split(logprobs, np.cumsum([len(request.targets) for request in batch])[:-1])
 
 
 def checked(logprobs: Numbers) -> Numbers:

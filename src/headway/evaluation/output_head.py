@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from headway.evaluation.scoring import Progress
-from headway.evaluation.subject import Subject, load, planned
+from headway.evaluation.subject import Subject, load, load_plan, planned
 from headway.evaluation.token_scores import HeadOf
-from headway.kernels.torch_backend import TORCH
-from headway.models.decoder import Decoder
-from headway.models.fill import fill
 from headway.models.native import NativePlan
-from headway.quantization.weight_reader import WeightReader
 
 _MODULES: Final = ("embedding", "head")  # a tied head takes its weights from the embedding
 
@@ -21,8 +18,5 @@ def load_head(subject: Subject, progress: Progress) -> HeadOf:
     plan = planned(subject)
     if not isinstance(plan, NativePlan):
         return load(subject, progress).head
-    weights = [weight for weight in plan.weights if weight.module in _MODULES]
-    model = Decoder(plan.config, subject.dtype, TORCH)
-    with WeightReader(plan.card) as reader:
-        fill(model, plan.card.tensors, weights, reader.read_into, lambda done, total: progress(f"loading the head of {subject.reference}", done / max(total, 1)))
-    return model.head
+    alone = replace(plan, weights=tuple(weight for weight in plan.weights if weight.module in _MODULES))
+    return load_plan(subject, alone, progress).head

@@ -50,8 +50,9 @@ class RecordWriter:
         self._parts: list[Numbers] = []
         self._file = (folder / _HIDDEN).open("wb")
 
-    def add(self, logprobs: Numbers, hidden: torch.Tensor | None) -> None:
-        self._parts.append(logprobs)
+    def add(self, logprobs: Sequence[Numbers], hidden: torch.Tensor | None) -> None:
+        """`logprobs` of each of some requests, `hidden` the states of all of them."""
+        self._parts += logprobs
         if hidden is not None:
             self._width = hidden.shape[1]
             self._file.write(hidden.contiguous().view(torch.uint8).numpy().tobytes())

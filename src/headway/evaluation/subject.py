@@ -12,7 +12,7 @@ from headway.artifacts.quantization_claim import check_claim
 from headway.artifacts.tokenizer import Tokenizer, load_tokenizer
 from headway.capacity.byte_text import byte_text
 from headway.capacity.card_shape import card_shape
-from headway.capacity.weight_bytes import head_copy, held_weight_bytes
+from headway.capacity.weight_bytes import NO_INTEGERS, head_copy, held_weight_bytes
 from headway.engine.compute_dtype import compute_dtype
 from headway.engine.config import EngineConfig
 from headway.engine.configured_card import configured_card
@@ -20,6 +20,7 @@ from headway.errors import ArtifactError, CapacityError, ConfigError
 from headway.evaluation.scoring import Progress
 from headway.host.cpu_budget import cpu_budget
 from headway.host.memory_budget import memory_budget
+from headway.kernels.choice import default_kernels
 from headway.models.causal_lm import CausalLM
 from headway.models.load import load_planned
 from headway.models.native import NativePlan
@@ -73,11 +74,13 @@ def planned(subject: Subject, card: ModelCard | None = None) -> ModelPlan:
     """Which implementation runs it (with other settings, those of `card`). Raises ArtifactError, NotBuiltError, and CapacityError when
     its weights do not fit the memory that is left."""
     plan = plan_model(card or subject.card, subject.longest)
-    copied = head_copy(plan.card) if isinstance(plan, NativePlan) else 0
-    needed, left = held_weight_bytes(plan.parameters, copied, subject.dtype.itemsize), memory_budget().available
+    copied, integers = 0, NO_INTEGERS
+    if isinstance(plan, NativePlan):
+        copied, integers = head_copy(plan.card), plan.integers(default_kernels(subject.dtype))
+    needed, left = held_weight_bytes(plan.parameters, copied, subject.dtype.itemsize, integers), memory_budget().available
     if needed > left:
         raise CapacityError(
-            f"the weights of {subject.reference} take {byte_text(needed)} in {str(subject.dtype).removeprefix('torch.')}, and {byte_text(left)} of memory"
+            f"the weights of {subject.reference} take {byte_text(needed)} with {str(subject.dtype).removeprefix('torch.')}, and {byte_text(left)} of memory"
             " are left", param="model", fix="Use --dtype bfloat16 or a smaller model, or evaluate a server with --base-url.",
         )  # fmt: skip
     return plan
@@ -85,7 +88,11 @@ def planned(subject: Subject, card: ModelCard | None = None) -> ModelPlan:
 
 def load(subject: Subject, progress: Progress, card: ModelCard | None = None) -> CausalLM:
     """The model with its weights. Raises what `planned` and reading raise."""
-    plan = planned(subject, card)
+    return load_plan(subject, planned(subject, card), progress)
+
+
+def load_plan(subject: Subject, plan: ModelPlan, progress: Progress) -> CausalLM:
+    """On the kernels that serve."""
     torch.set_num_threads(cpu_budget().threads)
     return load_planned(plan, subject.dtype, progress=lambda done, total: progress(f"loading {subject.reference}", done / max(total, 1)))
 

@@ -62,8 +62,13 @@ class Work:
     tasks: tuple[TaskWork, ...]
 
     @property
+    def request_sets(self) -> list[tuple[ScoringRequest, ...]]:
+        """Of the texts, then of the tasks."""
+        return [*(each.requests for each in self.texts), *(each.requests for each in self.tasks)]
+
+    @property
     def tokens(self) -> int:
-        return sum(len(request.tokens) for each in (*self.texts, *self.tasks) for request in each.requests)
+        return sum(len(request.tokens) for requests in self.request_sets for request in requests)
 
 
 def work_of(material: Material, vocabulary: Vocabulary) -> Work:

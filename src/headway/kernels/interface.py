@@ -27,6 +27,9 @@ class PackedLinear(Protocol):
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """[T, in] -> [T, out], in the dtype of x."""
 
+    def widened(self, x: torch.Tensor) -> torch.Tensor:
+        """[T, in] -> float32 [T, out], not rounded to the dtype of x where the backend can."""
+
     def activated(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
         """[T, in] -> activation(x W^T + b), rounded once where the backend can."""
 
@@ -52,6 +55,18 @@ class Kernels:
 
     name: str
 
+    embed: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
+    """table [V, n], ids int64 [T], scale -> table[ids] * scale, [T, n]. Raises IndexError for an id that is not in the table."""
+
+    add_rows: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+    """x [T, n], table [P, n], index int64 [T] -> x + table[index], [T, n]. Raises IndexError as `embed`."""
+
+    select_rows: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    """x [T, n], index int64 [N] -> x[index], [N, n]."""
+
+    add_scaled: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
+    """residual [T, n], x [T, n], scale -> residual + scale * x."""
+
     pack_linear: Callable[[torch.Tensor, torch.Tensor | None], PackedLinear]
     """weight [out, in], bias [out] or None -> PackedLinear. Keeps no reference to `weight` that doubles its memory."""
 
@@ -69,6 +84,10 @@ class Kernels:
     layer_norm_heads: Callable[[torch.Tensor, torch.Tensor, float], None]
     """x_ [T, heads, D] (strided is fine), weight [heads, D], epsilon: `layer_norm` of every head without a bias, in place."""
 
+    rotary_tables: Callable[[torch.Tensor, torch.Tensor, float, torch.dtype], tuple[torch.Tensor, torch.Tensor]]
+    """positions int64 [T], frequencies float32 [n], factor, dtype -> cos and sin [T, 1, 2n] for `rotate`: of the angles
+    position * frequency in float32, times factor, rounded once to dtype; both halves alike but for the sign of sin."""
+
     rotate: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]
     """x_ [T, heads, D] (strided is fine), cos and sin [T, 1, D]: rotates in place, pairing element i with i + D/2.
     `sin` carries the sign: its first half is negative."""
@@ -85,14 +104,19 @@ class Kernels:
     activations: Mapping[Activation, Callable[[torch.Tensor], torch.Tensor]]
     """[T, n] -> [T, n], element by element; gelu is the exact one, by the error function."""
 
-    elementwise: Callable[[Callable[[torch.Tensor], torch.Tensor], torch.Tensor], torch.Tensor]
-    """function, x -> function(x), where the function treats every element alike (cos, tanh). A backend may cut x up."""
+    finish_logits: Callable[[torch.Tensor, float | None, float | None], torch.Tensor]
+    """logits_ [N, V], divisor, softcap -> float32 [N, V]: divided by the divisor, then softcap * tanh(logits / softcap). Float32
+    logits may be changed in place."""
 
     plan: Callable[[ForwardBatch, PagedKV, int, frozenset[int | None]], Any]
     """batch, kv, H, windows (None = unlimited) -> what `store` and `attend` need, made once for all layers of a step."""
 
     store: Callable[[torch.Tensor, PagedKV, int, Any], None]
     """kv rows [T, 2K, D] (keys, then values; strided is fine), kv_, layer, plan: writes them to their slots."""
+
+    rotate_and_store: Callable[[torch.Tensor, int, torch.Tensor, torch.Tensor, PagedKV, int, Any], None]
+    """rows_ [T, H + 2K, D] (queries, keys, values), H, cos and sin [T, 1, R], kv_, layer, plan: `rotate` of the first R dimensions of
+    queries and keys in place, then `store` of keys and values."""
 
     attend: Callable[[torch.Tensor, PagedKV, int, Any, int | None, float, float | None, torch.Tensor | None], torch.Tensor]
     """query [T, H, D] (strided is fine), kv, layer, plan, window, scale, softcap, key_bias -> [T, H * D]. A token at position p sees
@@ -108,3 +132,6 @@ class Kernels:
 
     integers: IntegerKernels | None = None
     """None: the backend computes with floats only, and matrices of integers reach `pack_linear` dequantized."""
+
+    tape: Any = None
+    """Native kernels: the `Tape` that calls go to, and that can record them."""

@@ -23,6 +23,7 @@ from headway.kernels.interface import Activation, PackedLinear
 from headway.kernels.reference import PlainLinear
 from headway.kernels.torch_linear import pack_linear as pack
 from headway.kernels.torch_pointwise import ACTIVATIONS as TORCH_ACTIVATIONS
+from headway.kernels.torch_pointwise import tables_of
 
 # Measured (two Zen 5 cores, bf16, [576, 3072], microseconds for a call): 47 for 1 row, 56 for 4, 87 for 8, 151 for 16, 4,106
 # for 512. Eight rows cost a single decode 1.9 times one row, and a prefill 1.35 times what 512 rows at once cost a row.
@@ -48,6 +49,9 @@ class RowTiles:
             part = x[begin : begin + self.rows]
             out[begin : begin + self.rows] = self.packed(self._full(part))[: part.shape[0]]
         return out
+
+    def widened(self, x: torch.Tensor) -> torch.Tensor:
+        return self(x).float()
 
     def activated(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
         return ACTIVATIONS[activation](self(x))
@@ -96,6 +100,24 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Ten
 
 def norm_heads(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> None:
     x.copy_(rms_norm(x, weight, epsilon))
+
+
+def add_scaled(residual: torch.Tensor, x: torch.Tensor, scale: float) -> torch.Tensor:
+    return residual + x * scale
+
+
+def rotary_tables(
+    positions: torch.Tensor, frequencies: torch.Tensor, factor: float, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor]:
+    angles = positions.float()[:, None] * frequencies
+    return tables_of(elementwise(torch.cos, angles), elementwise(torch.sin, angles), factor, dtype)
+
+
+def finish_logits(logits: torch.Tensor, divisor: float | None, softcap: float | None) -> torch.Tensor:
+    logits = logits.float()
+    if divisor is not None:
+        logits.div_(divisor)
+    return logits if softcap is None else elementwise(torch.tanh, logits.div_(softcap)).mul_(softcap)
 
 
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:

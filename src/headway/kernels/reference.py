@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from headway.kernels.batch import ForwardBatch
 from headway.kernels.interface import Activation, Kernels, PackedLinear
 from headway.kernels.paged_kv import PagedKV
+from headway.kernels.rotation_and_store import one_after_the_other
 from headway.kernels.row_groups import RowGroup
 
 
@@ -27,6 +28,9 @@ class PlainLinear:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return F.linear(x, self.weight, self.bias)
 
+    def widened(self, x: torch.Tensor) -> torch.Tensor:
+        return self(x).float()
+
     def activated(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
         return ACTIVATIONS[activation](self(x))
 
@@ -36,6 +40,22 @@ class PlainLinear:
 
 def pack_linear(weight: torch.Tensor, bias: torch.Tensor | None) -> PackedLinear:
     return PlainLinear(weight, bias)
+
+
+def embed(table: torch.Tensor, ids: torch.Tensor, scale: float) -> torch.Tensor:
+    return (F.embedding(ids, table).float() * scale).to(table.dtype)
+
+
+def add_rows(x: torch.Tensor, table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    return x + F.embedding(index, table)
+
+
+def select_rows(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    return x.index_select(0, index)
+
+
+def add_scaled(residual: torch.Tensor, x: torch.Tensor, scale: float) -> torch.Tensor:
+    return (residual.float() + x.float() * scale).to(residual.dtype)
 
 
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
@@ -59,6 +79,15 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
 
 def layer_norm_heads(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> None:
     x.copy_(layer_norm(x, weight, None, epsilon))
+
+
+def rotary_tables(
+    positions: torch.Tensor, frequencies: torch.Tensor, factor: float, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor]:
+    angles = (positions.float()[:, None] * frequencies).repeat(1, 2)[:, None]
+    sign = torch.ones_like(angles[:1])
+    sign[..., : len(frequencies)] = -1
+    return (angles.cos() * factor).to(dtype), (angles.sin() * factor * sign).to(dtype)
 
 
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:
@@ -159,12 +188,13 @@ def attend_rows(
     return out
 
 
-def elementwise(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
-    return function(x)
+def finish_logits(logits: torch.Tensor, divisor: float | None, softcap: float | None) -> torch.Tensor:
+    wide = logits.float() / (divisor or 1.0)
+    return wide if softcap is None else softcap * torch.tanh(wide / softcap)
 
 
 REFERENCE = Kernels(
-    name="reference", pack_linear=pack_linear, rms_norm=rms_norm, norm_heads=norm_heads, rotate=rotate, silu_gate=silu_gate,
+    name="reference", embed=embed, add_rows=add_rows, select_rows=select_rows, add_scaled=add_scaled, pack_linear=pack_linear, rms_norm=rms_norm, norm_heads=norm_heads, rotate=rotate, silu_gate=silu_gate,
     gelu_tanh_gate=gelu_tanh_gate, gelu_gate=gelu_gate, layer_norm=layer_norm, layer_norm_heads=layer_norm_heads, activations=ACTIVATIONS,
-    elementwise=elementwise, plan=plan, store=store, attend=attend, attend_rows=attend_rows,
+    rotary_tables=rotary_tables, finish_logits=finish_logits, plan=plan, store=store, rotate_and_store=one_after_the_other(rotate, store), attend=attend, attend_rows=attend_rows,
 )  # fmt: skip

@@ -32,6 +32,9 @@ class OneDnnLinear:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return _linear(x, self.packed, self.bias, "none", [], "")  # type: ignore[no-any-return]
 
+    def widened(self, x: torch.Tensor) -> torch.Tensor:
+        return self(x).float()
+
     def activated(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
         fused = _FUSED.get(activation)
         if fused is None:

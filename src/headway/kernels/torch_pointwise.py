@@ -16,6 +16,15 @@ ACTIVATIONS: Final[Mapping[Activation, Callable[[torch.Tensor], torch.Tensor]]] 
 }  # fmt: skip
 
 
+def embed(table: torch.Tensor, ids: torch.Tensor, scale: float) -> torch.Tensor:
+    rows = F.embedding(ids, table)
+    return rows if scale == 1.0 else rows.mul_(scale)
+
+
+def add_scaled(residual: torch.Tensor, x: torch.Tensor, scale: float) -> torch.Tensor:
+    return torch.add(residual, x, alpha=scale)
+
+
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
     if weight.dtype != x.dtype:
         return F.rms_norm(x.float(), weight.shape, weight, epsilon).to(x.dtype)
@@ -43,6 +52,22 @@ def layer_norm_heads(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> N
     torch.mul(torch.layer_norm(x, x.shape[-1:], None, None, epsilon), weight, out=x)
 
 
+def rotary_tables(
+    positions: torch.Tensor, frequencies: torch.Tensor, factor: float, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor]:
+    angles = positions.float()[:, None] * frequencies
+    return tables_of(angles.cos(), angles.sin(), factor, dtype)
+
+
+def tables_of(cos: torch.Tensor, sin: torch.Tensor, factor: float, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """cos and sin [T, n] of the angles -> both as `Kernels.rotary_tables` gives them."""
+    if factor != 1.0:
+        cos, sin = cos * factor, sin * factor
+    both = torch.cat((cos, cos, -sin, sin), -1).to(dtype)[:, None]
+    first, second = both.chunk(2, -1)
+    return first, second
+
+
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> None:
     # roll brings the partner of every element to its place; the sign is in sin.
     partners = x.roll(x.shape[-1] // 2, -1)
@@ -62,3 +87,10 @@ def gelu_tanh_gate(gate_up: torch.Tensor) -> torch.Tensor:
 def gelu_gate(gate_up: torch.Tensor) -> torch.Tensor:
     gate, up = gate_up.chunk(2, -1)
     return F.gelu(gate).mul_(up)
+
+
+def finish_logits(logits: torch.Tensor, divisor: float | None, softcap: float | None) -> torch.Tensor:
+    logits = logits.float()
+    if divisor is not None:
+        logits.div_(divisor)
+    return logits if softcap is None else logits.div_(softcap).tanh_().mul_(softcap)

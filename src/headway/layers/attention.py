@@ -17,8 +17,7 @@ from headway.layers.rotary import RotaryTables
 
 @dataclass(frozen=True, slots=True)
 class AttentionShape:
-    """What one layer's attention looks like. `rope` is the index of its tables in `Step.tables`, None without rotation;
-    only the first `rotary_dim` dimensions of a head turn, None for all of them."""
+    """What one layer's attention looks like. `rope` is the index of its tables in `Step.tables`, None without rotation."""
 
     num_heads: int
     num_kv_heads: int
@@ -26,7 +25,6 @@ class AttentionShape:
     scale: float
     window: int | None
     rope: int | None
-    rotary_dim: int | None
     softcap: float | None = None
 
 
@@ -43,7 +41,7 @@ class Step:
 class Attention:
     """residual + output(attention(x)). Query, key and value heads come from one matrix product, side by side."""
 
-    __slots__ = ("_attend", "_layer", "_rotate", "_shape", "_store", "head_norm", "output", "qkv")
+    __slots__ = ("_attend", "_layer", "_rotate_and_store", "_shape", "_store", "head_norm", "output", "qkv")
 
     def __init__(
         self, kernels: Kernels, layer: int, shape: AttentionShape, head_norm: HeadNorms | None, post_norm: Norm | None,
@@ -52,7 +50,7 @@ class Attention:
         self.qkv = Linear(kernels)
         self.head_norm = head_norm
         self.output = ResidualProjection(kernels, post_norm, residual_scale)
-        self._rotate, self._store, self._attend = kernels.rotate, kernels.store, kernels.attend
+        self._rotate_and_store, self._store, self._attend = kernels.rotate_and_store, kernels.store, kernels.attend
         self._layer = layer
         self._shape = shape
 
@@ -60,14 +58,13 @@ class Attention:
         """x (normalised) and residual [T, hidden] -> the new residual. Writes this layer's keys and values."""
         shape = self._shape
         rows = self.qkv(x).view(x.shape[0], -1, shape.head_dim)
-        turning = rows[:, : shape.num_heads + shape.num_kv_heads]
         if self.head_norm is not None:
-            self.head_norm(turning)
-        if shape.rope is not None:
+            self.head_norm(rows[:, : shape.num_heads + shape.num_kv_heads])
+        if shape.rope is None:
+            self._store(rows[:, shape.num_heads :], step.kv, self._layer, step.plan)
+        else:
             tables = step.tables[shape.rope]
-            turning = turning if shape.rotary_dim is None else turning[..., : shape.rotary_dim]
-            self._rotate(turning, tables.cos, tables.sin)
-        self._store(rows[:, shape.num_heads :], step.kv, self._layer, step.plan)
+            self._rotate_and_store(rows, shape.num_heads, tables.cos, tables.sin, step.kv, self._layer, step.plan)
         query = rows[:, : shape.num_heads]
         mixed = self._attend(query, step.kv, self._layer, step.plan, shape.window, shape.scale, shape.softcap, step.key_bias)
         return self.output(residual, mixed)

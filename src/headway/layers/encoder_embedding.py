@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 
 from headway.kernels.interface import Kernels
 from headway.layers.embedding import Embedding
@@ -15,17 +14,17 @@ from headway.layers.position_embedding import PositionEmbedding
 class EncoderEmbedding:
     """norm(projection(token + position + type)). `offset` is the row of a row's first position."""
 
-    __slots__ = ("_offset", "norm", "positions", "projection", "segments", "words")
+    __slots__ = ("_add_rows", "norm", "positions", "projection", "segments", "words")
 
     def __init__(
         self, kernels: Kernels, epsilon: float, *, positions: bool, offset: int, segments: bool, projected: bool
     ):
-        self.words = Embedding(None)
-        self.positions = PositionEmbedding() if positions else None
-        self.segments = Embedding(None) if segments else None
+        self.words = Embedding(kernels)
+        self.positions = PositionEmbedding(kernels, offset) if positions else None
+        self.segments = Embedding(kernels) if segments else None
         self.norm = LayerNorm(kernels, epsilon)
         self.projection = Linear(kernels) if projected else None
-        self._offset = offset
+        self._add_rows = kernels.add_rows
 
     def __call__(
         self, token_ids: torch.Tensor, positions: torch.Tensor, segments: torch.Tensor | None
@@ -33,7 +32,7 @@ class EncoderEmbedding:
         """int64 [T] each -> [T, hidden]. No types: all 0. Raises IndexError for what is beyond a table."""
         x = self.words(token_ids)
         if self.segments is not None:
-            x += self.segments.weight[0] if segments is None else F.embedding(segments, self.segments.weight)
+            x = self._add_rows(x, self.segments.weight, torch.zeros_like(token_ids) if segments is None else segments)
         if self.positions is not None:
-            x = self.positions.add_to(x, positions + self._offset if self._offset else positions)
+            x = self.positions.add_to(x, positions)
         return self.norm(x if self.projection is None else self.projection(x))

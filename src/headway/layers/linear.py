@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from headway.kernels.integer_weight import IntegerMatrix
 from headway.kernels.interface import Kernels, PackedLinear
 
 
@@ -20,6 +21,11 @@ class Linear:
     def load(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
         """Pack `weight` [out, in], `bias` [out]; the caller drops its own copy."""
         self.packed = self._kernels.pack_linear(weight, bias)
+
+    def load_integers(self, matrix: IntegerMatrix, bias: torch.Tensor | None = None) -> None:
+        """`load` of a matrix in a form that the kernels compute with."""
+        assert self._kernels.integers is not None
+        self.packed = self._kernels.integers.pack(matrix, bias)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """[T, in] -> [T, out]."""

@@ -24,9 +24,4 @@ class LMHead(Linear):
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """[N, hidden] -> float32 [N, vocabulary]."""
-        logits = self.packed(x).float()
-        if self._divisor is not None:
-            logits.div_(self._divisor)
-        if self._softcap is None:
-            return logits
-        return self._kernels.elementwise(torch.tanh, logits.div_(self._softcap)).mul_(self._softcap)
+        return self._kernels.finish_logits(self.packed.widened(x), self._divisor, self._softcap)

@@ -12,11 +12,12 @@ from headway.layers.norms import Norm
 class ResidualProjection:
     """residual + scale * norm(x W^T + b); without norm and scale the addition happens inside the matrix product."""
 
-    __slots__ = ("_scale", "norm", "projection")
+    __slots__ = ("_add_scaled", "_scale", "norm", "projection")
 
     def __init__(self, kernels: Kernels, norm: Norm | None, scale: float | None = None):
         self.projection = Linear(kernels)
         self.norm = norm
+        self._add_scaled = kernels.add_scaled
         self._scale = scale
 
     def __call__(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -26,4 +27,4 @@ class ResidualProjection:
         out = self.projection(x)
         if self.norm is not None:
             out = self.norm(out)
-        return residual + (out if self._scale is None else out * self._scale)
+        return self._add_scaled(residual, out, 1.0 if self._scale is None else self._scale)

@@ -56,16 +56,16 @@ class RowNorm:
     weights: tuple[torch.Tensor, ...]
 
     def __init__(self, kernels: Kernels, epsilon: float, num_heads: int, num_kv_heads: int):
-        self._norm = kernels.rms_norm
+        self._norm = kernels.norm_heads
         self._epsilon = epsilon
         self._heads = [num_heads, num_kv_heads]
 
     def load(self, weight: torch.Tensor, bias: None = None) -> None:
         """`weight` [(query heads + key heads) * D]: that of the queries, then that of the keys."""
         size = weight.shape[0] // sum(self._heads)
-        self.weights = torch.split(weight, [heads * size for heads in self._heads])
+        self.weights = torch.split(weight[None], [heads * size for heads in self._heads], 1)
 
     def __call__(self, rows: torch.Tensor) -> None:
         """rows [T, query heads + key heads, D], changed in place."""
         for part, weight in zip(torch.split(rows, self._heads, 1), self.weights, strict=True):
-            part.copy_(self._norm(part.flatten(1), weight, self._epsilon).view(part.shape))
+            self._norm(part.view(part.shape[0], 1, -1), weight, self._epsilon)

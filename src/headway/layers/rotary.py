@@ -21,18 +21,13 @@ class RotaryTables:
 class Rotary:
     """Angles are float32; cos and sin are rounded once to the dtype of the activations, as transformers does."""
 
-    __slots__ = ("_attention_factor", "_elementwise", "_frequencies")
+    __slots__ = ("_attention_factor", "_frequencies", "_tables")
 
     def __init__(self, kernels: Kernels, spec: RopeSpec, head_dim: int):
         self._frequencies = inverse_frequencies(spec, head_dim)
         self._attention_factor = spec.attention_factor
-        self._elementwise = kernels.elementwise
+        self._tables = kernels.rotary_tables
 
     def tables(self, positions: torch.Tensor, dtype: torch.dtype) -> RotaryTables:
         """positions int64 [T]."""
-        angles = positions.float()[:, None] * self._frequencies
-        cos, sin = self._elementwise(torch.cos, angles), self._elementwise(torch.sin, angles)
-        if self._attention_factor != 1.0:
-            cos, sin = cos * self._attention_factor, sin * self._attention_factor
-        both = torch.cat((cos, cos, -sin, sin), -1).to(dtype)[:, None]
-        return RotaryTables(*both.chunk(2, -1))
+        return RotaryTables(*self._tables(positions, self._frequencies, self._attention_factor, dtype))

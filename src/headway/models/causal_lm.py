@@ -10,6 +10,7 @@ import torch
 
 from headway.kernels.batch import ForwardBatch
 from headway.kernels.paged_kv import KVShape, PagedKV
+from headway.models.recorded_forward import Forward, StepLimits
 
 
 class ServedConfig(Protocol):
@@ -28,6 +29,11 @@ class CausalLM(torch.nn.Module, abc.ABC):
     config: ServedConfig
     dtype: torch.dtype
     head: Callable[[torch.Tensor], torch.Tensor]
+
+    def prepared(self, kv: PagedKV, limits: StepLimits) -> Forward:
+        """`forward` for one storage and batches of bounded size, with all done ahead that can be. What it returns is valid until the next
+        call."""
+        return self.forward
 
     @abc.abstractmethod
     def forward(self, batch: ForwardBatch, kv: PagedKV) -> torch.Tensor:

@@ -19,6 +19,7 @@ from headway.layers.position_embedding import PositionEmbedding
 from headway.layers.rotary import Rotary
 from headway.models.causal_lm import CausalLM
 from headway.models.decoder_config import DecoderConfig
+from headway.models.recorded_forward import Forward, StepLimits, record_forward
 
 
 class DecoderLayer:
@@ -52,11 +53,9 @@ class DecoderLayer:
 
 
 def _attention_shape(config: DecoderConfig, layer: int) -> AttentionShape:
-    rope = config.layer_ropes[layer]
     return AttentionShape(
         num_heads=config.num_heads, num_kv_heads=config.num_kv_heads, head_dim=config.head_dim, scale=config.attention_scale,
-        window=config.layer_windows[layer], rope=rope, rotary_dim=None if rope is None else config.ropes[rope].rotary_dim,
-        softcap=config.attention_softcap,
+        window=config.layer_windows[layer], rope=config.layer_ropes[layer], softcap=config.attention_softcap,
     )  # fmt: skip
 
 
@@ -106,15 +105,19 @@ class Decoder(CausalLM):
         super().__init__()
         self.config = config
         self.dtype = dtype
-        self.embedding = Embedding(config.embedding_scale, rounded=config.embedding_scale_rounded)
-        self.positions = PositionEmbedding() if config.learned_positions else None
+        self.embedding = Embedding(kernels, config.embedding_scale or 1.0, rounded=config.embedding_scale_rounded)
+        self.positions = PositionEmbedding(kernels) if config.learned_positions else None
         layer = ParallelLayer if config.parallel_residual else DecoderLayer if config.pre_norms else PostNormLayer
         self.layers = [layer(kernels, config, i) for i in range(config.num_layers)]
         self.norm = NORMS[config.norm](kernels, config.norm_epsilon)
         self.head = LMHead(kernels, config.logit_softcap, config.logit_divisor)
         self._rotaries = [Rotary(kernels, spec, config.head_dim) for spec in config.ropes]
         self._alibi = AlibiTable(config.num_heads, config.attention_scale) if config.alibi else None
-        self._plan = kernels.plan
+        self._plan, self._select_rows = kernels.plan, kernels.select_rows
+        self._tape = kernels.tape
+
+    def prepared(self, kv: PagedKV, limits: StepLimits) -> Forward:
+        return self.forward if self._tape is None else record_forward(self.forward, self._tape, kv, limits)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, kv: PagedKV) -> torch.Tensor:
@@ -129,7 +132,7 @@ class Decoder(CausalLM):
             x = self.positions.add_to(x, batch.positions)
         for layer in self.layers:
             x = layer(x, step)
-        return self.norm(x.index_select(0, batch.logits_rows))
+        return self.norm(self._select_rows(x, batch.logits_rows))
 
     def _key_bias(self, batch: ForwardBatch, kv: PagedKV) -> torch.Tensor | None:
         return None if self._alibi is None else self._alibi.reaching(reach(int(batch.context_lens.max()), kv.block_size))

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 
 from headway.artifacts.card import TensorInfo
+from headway.kernels.integer_weight import IntegerMatrix
 from headway.models.sized_config import SizedConfig
 from headway.models.weight_rules import PlacedWeight
 from headway.models.weight_transforms import TRANSFORMS
@@ -45,7 +46,7 @@ class Stack:
         return (sum(self.rows), *self.parts[0].loaded_shape[1:])
 
 
-StackOf = Callable[[Stack], torch.Tensor]
+StackOf = Callable[[Stack], torch.Tensor | IntegerMatrix]
 
 
 def fill(
@@ -63,18 +64,19 @@ def fill(
 def fill_stacks(
     model: Fillable, tensors: Mapping[str, TensorInfo], stacks: Sequence[Stack], stack_of: StackOf, progress: Progress, *, head: bool
 ) -> None:
-    """`fill`, with stacks that come from anywhere: they are asked for in their order, and not before their module is next."""
+    """`fill`, with stacks that come from anywhere, as floats or as integers: they are asked for in their order, and not before their module
+    is next."""
     modules: dict[str, list[Stack]] = {}
     for stack in stacks:
         modules.setdefault(stack.module, []).append(stack)
     sizes = {path: sum(part.stored(tensors).nbytes for stack in each for part in stack.parts) for path, each in modules.items()}
     done, total = 0, sum(sizes.values())
     for path, each in modules.items():
-        _module(model, path).load(**{stack.kind: stack_of(stack) for stack in each})
+        load_module(module_at(model, path), {stack.kind: stack_of(stack) for stack in each})
         done += sizes[path]
         progress(done, total)
     if head and "head" not in modules:
-        _module(model, "head").load(_module(model, "embedding").weight)
+        module_at(model, "head").load(module_at(model, "embedding").weight)
 
 
 def stacks_of(model: Fillable, weights: Sequence[PlacedWeight]) -> list[Stack]:
@@ -103,7 +105,17 @@ def read_stack(stack: Stack, read_into: ReadInto, tensors: Mapping[str, TensorIn
     return out
 
 
-def _module(model: Fillable, path: str) -> Any:
+def load_module(module: Any, parts: Mapping[str, torch.Tensor | IntegerMatrix]) -> None:
+    """`parts` by their kinds; the weight of a `Linear` may be of integers."""
+    weight = parts.get("weight")
+    if isinstance(weight, IntegerMatrix):
+        module.load_integers(weight, parts.get("bias"))
+    else:
+        module.load(**parts)
+
+
+def module_at(model: Fillable, path: str) -> Any:
+    """The module that weight tables call `path`."""
     found: Any = model
     for name in path.split("."):
         found = found[int(name)] if name.isdigit() else getattr(found, name)

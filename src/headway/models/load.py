@@ -8,8 +8,8 @@ import torch
 
 from headway.artifacts.card import ModelCard
 from headway.errors import ConfigError
+from headway.kernels.choice import default_kernels
 from headway.kernels.interface import Kernels
-from headway.kernels.torch_backend import TORCH
 from headway.models.causal_lm import CausalLM
 from headway.models.fill import Progress
 from headway.models.implementation import Implementation
@@ -25,7 +25,7 @@ def load_model(
     context_length: int | None = None,
     implementation: Implementation = "auto",
     progress: Progress | None = None,
-    kernels: Kernels = TORCH,
+    kernels: Kernels | None = None,
 ) -> CausalLM:
     """Read, convert to `dtype` and pack the weights of a model, one matrix at a time.
 
@@ -41,11 +41,11 @@ def load_model(
 
 
 def load_planned(
-    plan: ModelPlan, dtype: torch.dtype, *, progress: Progress | None = None, kernels: Kernels = TORCH
+    plan: ModelPlan, dtype: torch.dtype, *, progress: Progress | None = None, kernels: Kernels | None = None
 ) -> CausalLM:
     """The second half of `load_model`, for those who need to know the plan before weights are read."""
     check_dtype(dtype)
-    return plan.load(dtype, kernels, progress or (lambda done, total: None))
+    return plan.load(dtype, kernels or default_kernels(dtype), progress or (lambda done, total: None))
 
 
 def check_dtype(dtype: torch.dtype) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 import torch
 
 from headway.artifacts.card import ModelCard
+from headway.capacity.weight_bytes import NO_INTEGERS, IntegerShare
 from headway.errors import NotBuiltError
 from headway.kernels.huge_pages import use_huge_pages
 from headway.kernels.interface import Kernels
@@ -16,16 +16,14 @@ from headway.models.checkpoint_tensors import check_tensors
 from headway.models.decoder import Decoder
 from headway.models.decoder_config import DecoderConfig
 from headway.models.fill import Progress
+from headway.models.integer_stacks import integer_forms, integer_share, loaded_stacks
 from headway.models.packed_orientation import as_packed
 from headway.models.prepared.filling import fill_from_card
 from headway.models.registry import architecture
-from headway.models.unpacking_log import log_unpacked
 from headway.models.weight_rules import PlacedWeight, WeightRule, place, spelled
-from headway.quantization.logical_card import logical_card, packed_weights
+from headway.quantization.logical_card import logical_card
 from headway.quantization.supported import check_types
 from headway.quantization.zero_biases import without_zero_biases
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +41,18 @@ class NativePlan:
     def parameters(self) -> int:
         return self.card.parameters
 
+    def integers(self, kernels: Kernels) -> IntegerShare:
+        """What of the weights stays integers in memory when it is loaded for these kernels."""
+        if kernels.integers is None:
+            return NO_INTEGERS
+        model = Decoder(self.config, torch.float32, kernels)
+        stacks = loaded_stacks(model, self.weights, self.card.tensors, head=self.head, rounding=self.rounding, kernels=kernels.integers)
+        return integer_share(integer_forms(model, stacks, self.card.tensors, kernels.integers, self.rounding), stacks, kernels.integers)
+
     def load(self, dtype: torch.dtype, kernels: Kernels, progress: Progress) -> CausalLM:
         """Read, convert and pack the weights, one matrix at a time; or pack what was converted before (`prepared`)."""
-        log_unpacked(packed_weights(self.card), dtype)
-        if self.rounding is not None:
-            _log.warning(
-                "--quantization %s: the matrices of the layers are rounded to what %s holds and kept in %s, so answers are those of a quantized"
-                " model, and memory and speed those of an unquantized one", self.rounding, self.rounding, dtype,
-            )  # fmt: skip
         model = Decoder(self.config, dtype, kernels)
-        fill_from_card(model, self.card, self.weights, progress, head=self.head, rounding=self.rounding)
+        fill_from_card(model, self.card, self.weights, kernels, progress, head=self.head, rounding=self.rounding)
         use_huge_pages()
         return model
 

@@ -1,15 +1,31 @@
-"""Which weights of a model `--quantization fp8|int8|int4` rounds, when the checkpoint is not quantized itself."""
+"""Which weights of a model `--quantization fp8|int8|int4` quantizes, when the checkpoint is not quantized itself, and how."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
 
 import torch
 
 from headway.models.fill import Stack
 from headway.quantization.online import round_weight
 
+# The head is read as often as a layer, and is larger than several; what it rounds goes straight into the logits.
+_HEADS: Final[Mapping[str, str | None]] = {"fp8": None, "int8": "int8", "int4": "int8"}
 
-def round_stack(stack: Stack, tensor: torch.Tensor, method: str) -> None:
-    """Matrices of layers, each by itself where several are fused; not embeddings, the head, norms or biases."""
-    if stack.kind == "weight" and stack.module.startswith("layers.") and stack.parts[0].rule.shard != "whole" and tensor.dim() == 2:
+
+def rounding_of(stack: Stack, method: str | None) -> str | None:
+    """What `method` makes of a stack: its matrices of layers, and the head in 8 bits; not embeddings, norms or biases."""
+    if method is None or stack.kind != "weight" or len(stack.shape) != 2:
+        return None
+    if stack.module == "head":
+        return _HEADS[method]
+    return method if stack.module.startswith("layers.") and stack.parts[0].rule.shard != "whole" else None
+
+
+def round_stack(stack: Stack, tensor: torch.Tensor, method: str | None) -> None:
+    """Each matrix by itself where several are fused."""
+    rounding = rounding_of(stack, method)
+    if rounding is not None:
         for weight in torch.split(tensor, stack.rows):
-            round_weight(weight, method)
+            round_weight(weight, rounding)

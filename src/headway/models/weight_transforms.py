@@ -42,3 +42,19 @@ TRANSFORMS: Final[Mapping[Transform, Callable[[torch.Tensor, SizedConfig], torch
     "transposed": _transposed,
     "grouped_qkv": _grouped_qkv,
 }
+
+# Those that only put rows in another order.
+_ROW_ORDERS: Final[frozenset[Transform]] = frozenset({"undo_permutation", "grouped_qkv"})
+
+
+def row_order(transform: Transform | None, rows: int, config: SizedConfig) -> torch.Tensor | None:
+    """Which stored row each row of the result is, int64 [rows]. Raises ValueError for a transform that does more than that."""
+    if transform is None:
+        return None
+    if transform not in _ROW_ORDERS:
+        raise ValueError(f"{transform} is no order of rows")
+    return TRANSFORMS[transform](torch.arange(rows), config)
+
+
+def keeps_rows(transform: Transform | None) -> bool:
+    return transform is None or transform in _ROW_ORDERS

@@ -110,7 +110,7 @@ def _layout(settings: Settings, indexed: bool, width: int) -> PackedLayout:
         return GroupedAffine(q, finite(title, found["scales"]).t(), zeros, index)
 
     return affine_layout(
-        title, parts, read, bits=bits, width=width, group=None if settings.reordered else group, symmetric=settings.symmetric
+        title, parts, read, bits=bits, width=width, group=None if settings.reordered and settings.group != -1 else group, symmetric=settings.symmetric
     )
 
 

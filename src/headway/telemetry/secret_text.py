@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from headway.telemetry.secret_forms import FORMS, KEY, KEY_KINDS, MODEL_TOKEN, PLAIN, WORD, SecretForm
+from headway.telemetry.secret_forms import FORMS, KEY, KEY_KINDS, MODEL_WORDS, PLAIN, WORD, SecretForm
 
 _AHEAD: Final = 48  # characters before a hint that are looked at
 _ITEM: Final = re.compile(r"[^\s\"'\[\](),]+")
 _PLAIN: Final = re.compile(PLAIN, re.IGNORECASE)
-_MODEL_TOKEN: Final = re.compile(MODEL_TOKEN + r"\Z", re.IGNORECASE)
+_MODEL_ENDS: Final = tuple(word + end for word in MODEL_WORDS for end in "_ ")
+_MODEL_TOKEN: Final = re.compile(rf"(?<![a-z])(?:{'|'.join(MODEL_WORDS)})[_ ]\Z", re.IGNORECASE)
 _SECRET_NAME: Final = re.compile(rf"(?i)^(?:.*[^a-z0-9])?(?:{KEY_KINDS}{KEY}|{WORD}|authorization|cookie)$")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -33,21 +34,22 @@ def without_secrets(text: str, mark: str) -> str:
 
 
 def _spans(form: SecretForm, text: str, small: str) -> Iterator[tuple[int, int]]:
+    opening, secret = _compiled(form.opening, form.exact), _compiled(form.secret, form.exact)
     for hint in form.hints:
         at, after = small.find(hint), 0
         while at >= 0:
-            if at >= after and (found := _compiled(form.pattern, form.exact).match(text, at)) and _fits(form, text, at, found):
+            if at >= after and (opened := opening.match(text, at)) and _fits(form, text, small, at) and (found := secret.match(text, opened.end())):
                 after = found.end()
                 yield from _values(text, found)
             at = small.find(hint, at + 1)
 
 
-def _fits(form: SecretForm, text: str, at: int, found: re.Match[str]) -> bool:
+def _fits(form: SecretForm, text: str, small: str, at: int) -> bool:
     """Whether the right words stand before."""
-    head = text[max(0, at - _AHEAD) : at]
-    if form.before and not _compiled(f"(?:{form.before})\\Z", form.exact).search(head):
+    start = max(0, at - _AHEAD)
+    if form.before and not _compiled(f"(?:{form.before})\\Z", form.exact).search(text[start:at]):
         return False
-    return not (text[at : at + 5].lower() == "token" and _MODEL_TOKEN.search(head))
+    return not (small.startswith("token", at) and small.endswith(_MODEL_ENDS, start, at) and _MODEL_TOKEN.search(text[start:at]))
 
 
 def _values(text: str, found: re.Match[str]) -> Iterator[tuple[int, int]]:

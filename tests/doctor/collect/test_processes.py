@@ -89,6 +89,7 @@ def test_a_real_process_with_a_child_of_the_same_program(tmp_path: Path) -> None
     ("flags", "ports", "url"),
     [
         ("", (8000,), "http://127.0.0.1:8000"),
+        ("", (4321, 8000, 45000), "http://127.0.0.1:8000"),
         ("--port 9000", (5555, 9000), "http://127.0.0.1:9000"),
         ("--port 9000", (5555,), "http://127.0.0.1:5555"),
         ("--host 0.0.0.0", (8000,), "http://127.0.0.1:8000"),
@@ -104,7 +105,10 @@ def test_how_an_own_server_is_reached(flags: str, ports: tuple[int, ...], url: s
 
 def test_an_own_server_is_asked_with_its_own_key() -> None:
     assert own_key(ServerProcess(1, "vllm", ("vllm", "serve", "m", "--api-key", "abc"), (1,))) == "abc"
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"], env={"VLLM_API_KEY": "from-env"})
+    process = subprocess.Popen([sys.executable, "-c", "print('runs', flush=True); input()"], env={"VLLM_API_KEY": "from-env"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == b"runs\n"
     try:
         assert own_key(ServerProcess(process.pid, "vllm", ("vllm", "serve", "m"), (1,))) == "from-env"
     finally:

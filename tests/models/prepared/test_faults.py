@@ -131,7 +131,7 @@ def test_a_load_that_fails_leaves_nothing_behind(cache: Path, packed: Path, read
     def failing(*_: object) -> None:
         raise RuntimeError("the machine is on fire")
 
-    monkeypatch.setattr("headway.models.fill._module", failing)
+    monkeypatch.setattr("headway.models.fill.module_at", failing)
     with pytest.raises(RuntimeError, match="on fire"):
         loaded(packed)
     assert kept(cache) == []

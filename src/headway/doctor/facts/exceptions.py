@@ -29,31 +29,40 @@ UMBRELLA: Final = sight(
 )
 # how a process ends because somebody or something else wanted it
 _STOPPED: Final = ("KeyboardInterrupt", "SystemExit", "CancelledError")
+STOP: Final = sight("trigger received signal=SIG", pattern=r"\[shutdown\] \w+: trigger received signal=(?P<signal>SIG\w+)")
 FAILED_PROCESSES: Final = sight("Failed core proc", pattern=r"Failed core proc\(s\): (?P<codes>\{[^}]*\})")
-SIGHTS: Final = (EXCEPTION, UMBRELLA, FAILED_PROCESSES)
+SIGHTS: Final = (EXCEPTION, UMBRELLA, STOP, FAILED_PROCESSES)
 
 
 @dataclass(frozen=True, slots=True)
 class Exceptions:
     """`first`: the first exceptions in time that are no umbrellas, one per process: of a chain of exceptions ("direct
-    cause", "during handling") that is the cause. `umbrellas`: lines that only point elsewhere. `codes`: process name -> exit code of `Failed core proc(s)`; a negative code is a signal."""
+    cause", "during handling") that is the cause. `umbrellas`: lines that only point elsewhere. What stands behind `stopped`, the line
+    that says that a signal asked the server to end, belongs to its end and is neither. `codes`: process name -> exit code of
+    `Failed core proc(s)`; a negative code is a signal."""
 
     first: tuple[Hit, ...]
     umbrellas: tuple[Hit, ...]
     codes: dict[str, int]
+    stopped: Hit | None = None
 
 
 def exceptions_of(log: Log) -> Exceptions:
-    umbrellas = log.hits(UMBRELLA)
+    stopped = log.first(STOP)
+    umbrellas = tuple(hit for hit in log.hits(UMBRELLA) if not _behind(hit, stopped))
     pointing = {(hit.line.source, hit.line.number) for hit in umbrellas}
     first: dict[str, Hit] = {}
     for hit in log.hits(EXCEPTION):
-        if (hit.line.source, hit.line.number) not in pointing and not hit["type"].endswith(_STOPPED):
+        if (hit.line.source, hit.line.number) not in pointing and not hit["type"].endswith(_STOPPED) and not _behind(hit, stopped):
             first.setdefault(hit.line.process, hit)
     codes: dict[str, int] = {}
     for hit in log.hits(FAILED_PROCESSES):
         codes |= _codes(hit["codes"])
-    return Exceptions(tuple(first.values()), umbrellas, codes)
+    return Exceptions(tuple(first.values()), umbrellas, codes, stopped)
+
+
+def _behind(hit: Hit, stopped: Hit | None) -> bool:
+    return stopped is not None and hit.line.source == stopped.line.source and hit.line.number > stopped.line.number
 
 
 def _codes(text: str) -> dict[str, int]:

@@ -12,6 +12,7 @@ from headway.doctor.evidence.log.log import Log
 from headway.doctor.evidence.sight import Sight, sight
 from headway.doctor.facts.fact import Fact
 from headway.doctor.facts.launch import Launch
+from headway.doctor.facts.metrics import scrapes_of
 
 _GIB: Final = {"kib": 2**-20, "mib": 2**-10, "gib": 1.0, "tib": 2**10, "kb": 1e3 / 2**30, "mb": 1e6 / 2**30, "gb": 1e9 / 2**30, "b": 2**-30, "bytes": 2**-30}
 SIZE: Final = r"-?\d[\d,]*(?:\.\d+)? ?(?:[KMGT]i?B|bytes|B)"
@@ -47,7 +48,7 @@ OUT_OF_MEMORY: Final = sight(
     rf"(?:.*?GPU (?P<gpu>\d+) has a total capacity of (?P<total>{SIZE}) of which (?P<free>{SIZE}) is free)?"
     rf"(?:.*?this process has (?P<own>{SIZE}) memory in use)?"
     rf"(?:.*?Of the allocated memory (?P<allocated>{SIZE}) is allocated by PyTorch)?"
-    rf"(?:.*?(?P<reserved>{SIZE}) is reserved by PyTorch but unallocated)?",
+    rf"(?:.*?(?<![\d,.])(?P<reserved>{SIZE}) is reserved by PyTorch but unallocated)?",
 )
 SIGHTS: Final[tuple[Sight, ...]] = (WEIGHTS, KV_AVAILABLE, CAP, PEAK, KV_TOKENS, CONCURRENCY, OUT_OF_MEMORY)
 
@@ -85,10 +86,20 @@ def memory_of(log: Log, context: Context, launch: Launch) -> MemoryFacts:
         weights=_weights(log.last(WEIGHTS)) or _from_context(context, "model.weights_gib"),
         kv_available=_size(available[-1]) if available else None,
         per_worker=tuple((hit.line.process, Fact(gib(hit["size"]), hit.quote())) for hit in available),
-        kv_tokens=Fact(int(tokens.number("tokens")), tokens.quote()) if tokens else None,
+        kv_tokens=Fact(int(tokens.number("tokens")), tokens.quote()) if tokens else _kv_tokens_of_scrapes(context),
         concurrency=Fact(times.number("times"), times.quote()) if times else None,
         peak=_size(log.last(PEAK)),
     )
+
+
+def _kv_tokens_of_scrapes(context: Context) -> Fact[int] | None:
+    """Blocks x tokens of a block, as vLLM's `cache_config_info` labels them; of several engines the first."""
+    for scrape in scrapes_of(context):
+        for one in scrape.series("cache_config_info"):
+            blocks, size = one.labels.get("num_gpu_blocks", ""), one.labels.get("block_size", "")
+            if blocks.isdecimal() and size.isdecimal() and int(blocks) * int(size) > 0:
+                return Fact(int(blocks) * int(size), context.quote(f"metrics.{scrape.index}", f"cache_config_info num_gpu_blocks={blocks} block_size={size}"))
+    return None
 
 
 def _size(hit: Hit | None) -> Fact[float] | None:

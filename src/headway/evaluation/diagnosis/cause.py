@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from headway.errors import HeadwayError
 from headway.evaluation.diagnosis.differing_weights import exchanged_weights, weights_without_numbers
 from headway.evaluation.diagnosis.other_settings import Probe, sensible_reading
@@ -12,16 +10,14 @@ from headway.evaluation.scoring import Progress
 from headway.evaluation.subject import Subject, planned
 from headway.models.native import NativePlan
 
-Trouble = Literal["refused", "senseless", "worse"]
-"""It cannot be read; what it says makes no sense; it is worse than its baseline."""
 
-
-def likely_cause(trouble: Trouble, subject: Subject, base: Subject | None, probe: Probe | None, progress: Progress) -> str | None:
-    """What an experiment shows, or None. Experiments read all weights, or load the model again."""
-    samples = None if trouble == "refused" else _samples(subject, progress)
+def likely_cause(subject: Subject, base: Subject | None, probe: Probe | None, progress: Progress) -> str | None:
+    """Of a checkpoint that cannot be read, makes no sense or is worse than its baseline: what an experiment shows, or None. Experiments read all
+    weights, or load the model again."""
+    samples = _samples(subject, progress)
     if samples is not None and (found := weights_without_numbers(samples)) is not None:
         return found
-    if trouble != "worse" and probe is not None and (found := sensible_reading(subject, probe, progress)) is not None:
+    if probe is not None and (found := sensible_reading(subject, probe, progress)) is not None:
         return found
     others = None if base is None or samples is None else _samples(base, progress)
     return None if samples is None or others is None else exchanged_weights(samples, {sample.place: sample for sample in others})

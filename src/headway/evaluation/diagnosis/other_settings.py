@@ -34,8 +34,8 @@ _SETTINGS: Final = (
     Setting("sym", (False,), ("gptq",), "zero points are there and not used"),
     Setting("quant_method", ("awq", "gptq"), ("awq", "gptq"), "the weights are packed in another format"),
 )
-_NOTABLE: Final = math.log(2)
-"""A reading that does not even halve the perplexity explains nothing."""
+_NOTABLE: Final = math.log(1.05)
+"""A wrong reading makes no model better; one that lowers the perplexity by 5 % is the right one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def sensible_reading(subject: Subject, probe: Probe, progress: Progress) -> str 
     bound = probe.most if probe.found is None or not math.isfinite(probe.found) else min(probe.most, probe.found - _NOTABLE)
     best: tuple[float, Setting, Any] | None = None
     for setting, value, card in _readings(subject.card):
-        nats = _nats(subject, card, probe, lambda stage, done, tried=f"{setting.field} {value}": progress(f"trying {tried}: {stage}", done))
+        nats = _nats(subject, card, probe, _named(progress, f"trying {setting.field} {value}"))
         if nats is not None and nats < bound and (best is None or nats < best[0]):
             best = (nats, setting, value)
     if best is None:
@@ -80,6 +80,10 @@ def _readings(card: ModelCard) -> Iterator[tuple[Setting, Any, ModelCard]]:
                 if setting.field == "checkpoint_format":
                     changed["quant_method"] = "gptq"  # gptq_v2 as a method says the same
                 yield setting, value, replace(card, quantization=changed)
+
+
+def _named(progress: Progress, what: str) -> Progress:
+    return lambda stage, done: progress(f"{what}: {stage}", done)
 
 
 def _nats(subject: Subject, card: ModelCard, probe: Probe, progress: Progress) -> float | None:

@@ -10,7 +10,8 @@ from headway.kernels.interface import Activation
 from headway.kernels.native.tape import Tape
 
 DTYPES: Final = {torch.float32: 0, torch.bfloat16: 1}
-ACTIVATIONS: Final[dict[Activation | Literal["none"], int]] = {"none": 0, "silu": 1, "gelu": 2, "gelu_tanh": 3, "relu": 4}
+MaybeActivation = Activation | Literal["none"]
+ACTIVATIONS: Final[dict[MaybeActivation, int]] = {"none": -1, "silu": 0, "gelu": 1, "gelu_tanh": 2, "relu": 3}
 PANEL_WIDTH: Final = 32  # channels
 # Numbers of a row that are multiplied in one step, by dtype: they fill four bytes.
 _PER_STEP: Final = {torch.float32: 1, torch.bfloat16: 2}
@@ -39,13 +40,16 @@ class FloatLinear:
         """x [T, in] -> [T, out] in `dtype`, that of x when None."""
         return self._run(x, None, "none", dtype or x.dtype)
 
+    def widened(self, x: torch.Tensor) -> torch.Tensor:
+        return self(x, torch.float32)
+
     def activated(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
         return self._run(x, None, activation, x.dtype)
 
     def add_to(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         return self._run(x, residual, "none", residual.dtype)
 
-    def _run(self, x: torch.Tensor, residual: torch.Tensor | None, activation: Activation | Literal["none"], dtype: torch.dtype) -> torch.Tensor:
+    def _run(self, x: torch.Tensor, residual: torch.Tensor | None, activation: MaybeActivation, dtype: torch.dtype) -> torch.Tensor:
         tape, bias, rows = self._tape, self._bias, x.shape[0]
         out = tape.empty(rows, self._width, dtype=dtype)
         scratch = tape.empty(rows * (self._inputs + 1), dtype=torch.float32)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from headway.kernels.native.library import native_library
 
@@ -99,4 +100,5 @@ class Arena:
         # The view, not the buffer, is what torch holds on to: it dies with the last tensor that shares the memory.
         view = buffer[start : start + size]
         weakref.finalize(view, free.append, buffer)
-        return torch.from_numpy(view).view(dtype)[: math.prod(shape)].view(shape)
+        with _disable_current_modes():  # ViewsOnly, which takes a tensor from numpy for a computed one
+            return torch.from_numpy(view).view(dtype)[: math.prod(shape)].view(shape)

@@ -18,8 +18,8 @@ import torch
 
 from headway.artifacts.card import ModelCard
 from headway.artifacts.model_cards import card_of_path
+from headway.kernels.choice import default_kernels
 from headway.kernels.interface import Kernels
-from headway.kernels.torch_backend import TORCH
 from headway.models.encoders.encoder import Encoder
 from headway.models.encoders.plan import EncoderPlan, plan_encoder
 from headway.models.fill import Progress
@@ -27,7 +27,7 @@ from headway.models.load import check_dtype
 
 
 def load_encoder(
-    source: ModelCard | Path, dtype: torch.dtype, kernels: Kernels = TORCH, *, prefix: str | None = None, progress: Progress | None = None
+    source: ModelCard | Path, dtype: torch.dtype, kernels: Kernels | None = None, *, prefix: str | None = None, progress: Progress | None = None
 ) -> Encoder:  # fmt: skip
     """`plan_encoder` and `load_planned_encoder` in one. `source` may be a folder in Hugging Face layout.
 
@@ -38,9 +38,9 @@ def load_encoder(
 
 
 def load_planned_encoder(
-    plan: EncoderPlan, dtype: torch.dtype, kernels: Kernels = TORCH, *, progress: Progress | None = None
+    plan: EncoderPlan, dtype: torch.dtype, kernels: Kernels | None = None, *, progress: Progress | None = None
 ) -> Encoder:
     """Read, convert to `dtype` (float32 or bfloat16) and pack the weights, one matrix at a time; `progress(done, total)` in
     checkpoint bytes. Raises ConfigError (`unsupported_dtype`)."""
     check_dtype(dtype)
-    return plan.load(dtype, kernels, progress or (lambda done, total: None))
+    return plan.load(dtype, kernels or default_kernels(dtype), progress or (lambda done, total: None))

@@ -80,7 +80,7 @@ class NativeEncoder(Encoder):
         self.layers = [layer(kernels, config, i) for i in range(config.num_layers)]
         self.norm = LayerNorm(kernels, config.norm_epsilon) if config.pre_norms else None
         self.distance_bias = DistanceBias(config.farthest_bucket) if config.buckets else None
-        self.distances = Embedding(None) if config.disentangled else None
+        self.distances = Embedding(kernels) if config.disentangled else None
         self.distance_norm = LayerNorm(kernels, config.norm_epsilon) if config.normalized_distances else None
         self.convolution: RowConvolution | None = None
         if config.convolution is not None:

@@ -22,9 +22,8 @@ from headway.models.encoders.registry import ENCODERS
 from headway.models.encoders.transformers_plan import plan_transformers_encoder
 from headway.models.fill import Progress
 from headway.models.prepared.filling import fill_from_card
-from headway.models.unpacking_log import log_unpacked
 from headway.models.weight_rules import PlacedWeight, WeightRule, place, spelled
-from headway.quantization.logical_card import logical_card, packed_weights
+from headway.quantization.logical_card import logical_card
 from headway.quantization.supported import check_types
 from headway.quantization.zero_biases import without_zero_biases
 
@@ -94,9 +93,8 @@ class NativeEncoderPlan:
             raise NotBuiltError(
                 f"batch invariance of {self.card.model_type}", param="batch_invariant", fix="Leave it out, or use another architecture."
             )
-        log_unpacked(packed_weights(self.card), dtype)
         encoder = NativeEncoder(self.config, dtype, kernels)
-        fill_from_card(encoder, self.card, self.weights, progress, head=False)
+        fill_from_card(encoder, self.card, self.weights, kernels, progress, head=False)
         encoder.prepare()
         use_huge_pages()
         return encoder

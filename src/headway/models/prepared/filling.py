@@ -11,7 +11,10 @@ import torch
 
 from headway.artifacts.card import ModelCard
 from headway.errors import ArtifactError
-from headway.models.fill import Fillable, Progress, Stack, fill_stacks, read_stack, stacks_of
+from headway.kernels.integer_weight import IntegerMatrix
+from headway.kernels.interface import Kernels
+from headway.models.fill import Fillable, Progress, Stack, fill_stacks, read_stack
+from headway.models.integer_stacks import IntegerReader, integer_forms, integer_share, loaded_stacks
 from headway.models.online_rounding import round_stack
 from headway.models.prepared.file_layout import layout
 from headway.models.prepared.folder import make_room, mark_used, path_of, prepared_folder, preparing
@@ -19,6 +22,7 @@ from headway.models.prepared.growing_file import GrowingFile
 from headway.models.prepared.identity import preparation_key, worth_keeping
 from headway.models.prepared.mapped_file import MappedStacks, mapped_stacks
 from headway.models.prepared.switch import VARIABLE, most_bytes
+from headway.models.weight_log import log_weights
 from headway.models.weight_rules import PlacedWeight
 from headway.quantization.weight_reader import WeightReader
 
@@ -26,26 +30,36 @@ _log = logging.getLogger(__name__)
 
 
 def fill_from_card(
-    model: Fillable, card: ModelCard, weights: Sequence[PlacedWeight], progress: Progress, *, head: bool = True, rounding: str | None = None
-) -> None:
-    """`fill` from the files of `card`; `rounding` is a method of `quantization.online`. Whatever is wrong with the cache costs time, never the model. Raises ConfigError for a
-    switch that cannot be read, and what `WeightReader` raises."""
-    stacks = stacks_of(model, weights)
-    key = _key(model, card, stacks, rounding) if _may_be_kept(card, stacks) else None
-    if key is not None and (mapped := _mapped(path_of(key), stacks)) is not None:
-        fill_stacks(model, card.tensors, stacks, mapped, progress, head=head)
-        mapped.let_go()
-        return
-    with _keeping(key, stacks) as kept, WeightReader(card) as reader:
+    model: Fillable, card: ModelCard, weights: Sequence[PlacedWeight], kernels: Kernels, progress: Progress, *, head: bool = True,
+    rounding: str | None = None,
+) -> None:  # fmt: skip
+    """`fill` from the files of `card`; `rounding` is a method of `quantization.online`. Matrices that the `kernels` of the model compute with
+    as integers are packed as the checkpoint has them, so nothing of them is kept. Whatever is wrong with the cache costs time, never the
+    model.
 
-        def read(stack: Stack) -> torch.Tensor:
+    Raises ConfigError for a switch that cannot be read, and what `WeightReader` raises."""
+    stacks = loaded_stacks(model, weights, card.tensors, head=head, rounding=rounding, kernels=kernels.integers)
+    forms = integer_forms(model, stacks, card.tensors, kernels.integers, rounding)
+    dense = [stack for stack in stacks if stack.kind != "weight" or stack.module not in forms]
+    log_weights(stacks, dense, card.tensors, integer_share(forms, stacks, kernels.integers), kernels.name, rounding)
+    key = _key(model, card, dense, rounding) if _may_be_kept(card, dense) else None
+    mapped = None if key is None else _mapped(path_of(key), dense)
+    with _keeping(key if mapped is None else None, dense) as kept, WeightReader(card) as reader:
+        packed = IntegerReader(reader, card.tensors, model.config, rounding)
+
+        def stack_of(stack: Stack) -> torch.Tensor | IntegerMatrix:
+            if stack.kind == "weight" and stack.module in forms:
+                return packed.matrix(stack, forms[stack.module])
+            if mapped is not None:
+                return mapped(stack)
             tensor = read_stack(stack, reader.read_into, card.tensors, model.config)
-            if rounding is not None:
-                round_stack(stack, tensor, rounding)
+            round_stack(stack, tensor, rounding)
             kept.add(stack, tensor)
             return tensor
 
-        fill_stacks(model, card.tensors, stacks, read, progress, head=head)
+        fill_stacks(model, card.tensors, stacks, stack_of, progress, head=head)
+    if mapped is not None:
+        mapped.let_go()
 
 
 def _may_be_kept(card: ModelCard, stacks: Sequence[Stack]) -> bool:

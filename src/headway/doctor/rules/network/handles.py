@@ -17,6 +17,8 @@ NO_HANDLES: Final = sight(
     "out of system resource",
     "worker_connections are not enough",
     "[too_many_connections]",
+    # vLLM's remark at the start that a low limit could lead to it is no event
+    pattern=r"Too many open files(?!`\. Consider)|EMFILE|out of system resource|worker_connections are not enough|\[too_many_connections\]",
 )
 NO_PORTS: Final = sight("annot assign requested address", "EADDRNOTAVAIL", "an't assign requested address")
 _DIALING: Final = ("connect", "dial", "HTTPConnectionPool", "Max retries", "NewConnectionError", "EADDRNOTAVAIL")

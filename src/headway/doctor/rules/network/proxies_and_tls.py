@@ -121,7 +121,7 @@ def proxy_catches_local_calls(case: Case) -> Found | None:
             f"`no_proxy={value} curl -si {base}/v1/models` answers 200 with `server: uvicorn`",
             f"`no_proxy={value} curl -si {base}/v1/models` 返回 200，且带 `server: uvicorn`",
         ),
-        confidence=STATED if (variables or in_context) and call else 0.8,
+        confidence=(STATED if variables or in_context else 0.8) if call else 0.5,
         explains=("N1", "N8"),
     )
 

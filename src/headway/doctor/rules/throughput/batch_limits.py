@@ -10,6 +10,7 @@ from typing import Final
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.load import LoadShape, preempted, shape_of
+from headway.doctor.facts.metrics import span_of
 from headway.doctor.facts.processor_use import on_cpu
 from headway.doctor.finding import Fix, Found, Quote
 from headway.doctor.rules.rule import Rule
@@ -26,7 +27,10 @@ NO_SLOT: Final = sight("failed to find free space in the KV cache", "failed to f
 _TWICE: Final = Words("give the cache twice the memory, if the host has it", "如果主机内存足够，把缓存内存加倍")
 _ROOM: Final = 0.70  # below this share of the cache more sequences would fit
 _FULL: Final = 0.95
+_CROWDED: Final = 0.80
+_NEARLY: Final = 0.85  # of a cache of few blocks that was full at times
 _AIM: Final = 0.90
+_SMALL_STEP: Final = 512
 
 # program -> the flag that caps the sequences of one step
 _CAP_FLAGS: Final = {
@@ -54,10 +58,19 @@ def cap_of(case: Case) -> Cap | None:
         fact = case.launch.fact(name)
         if fact and fact.value.isdigit():
             return Cap(int(fact.value), flag, fact.quote)
-    queued = [sample.running for sample in case.load if sample.waiting and sample.running]
-    if len(queued) >= 3 and min(queued) == max(queued):
-        return Cap(int(queued[0]), flag, None)
+    queued = [sample for sample in case.load if sample.waiting and sample.running]
+    level = {sample.running for sample in queued}
+    if len(level) == 1 and (len(queued) >= 3 or (len(queued) == 2 and small_steps(case) is not None)):
+        return Cap(int((queued[0].running or 0) / queued[0].engines), flag, None)
     return None
+
+
+def small_steps(case: Case) -> float | None:
+    """Tokens that 95 % of the steps stay below, where scrapes tell and that is far below what any server lets a step compute:
+    then the tokens of a step hold nobody back."""
+    span = span_of(case.context)
+    tokens = span.quantile("iteration_tokens_total", 0.95) if span and not span.since_start else None
+    return tokens if tokens is not None and tokens <= _SMALL_STEP else None
 
 
 def at_cap(case: Case, cap: Cap, shape: LoadShape) -> bool:
@@ -101,9 +114,15 @@ def sequence_cap(case: Case) -> Found | None:
             f"restart with the same load: `Waiting` falls below {shape.waiting:g}, `Running` passes {cap.value} and tokens/s rises{f' above {rate}' if rate else ''}",
             f"用相同负载重启：`Waiting` 低于 {shape.waiting:g}，`Running` 超过 {cap.value}，tokens/s {f'高于 {rate}' if rate else '上升'}",
         ),
-        confidence=_confidence(cap, shape),
+        confidence=_confidence(case, cap, shape),
         weight="degraded",
+        explains=() if rows_of_users(case) else ("F1",),
     )
+
+
+def rows_of_users(case: Case) -> bool:
+    """Whether somebody wrote down how long requests waited, which says more than counters do; a few probes do not."""
+    return bool(case.requests) and not case.context.has("endpoint")
 
 
 def larger_cap(cap: int, usage: float | None) -> int:
@@ -120,13 +139,16 @@ def cache_bound(case: Case) -> Found | None:
     no_slot = case.log.first(NO_SLOT)
     if no_slot is not None and case.launch.program == "llama.cpp":
         return _llama_full(case, no_slot.quote())
-    if shape is None or shape.usage is None or shape.usage < _FULL or not shape.waiting:
+    if shape is None or shape.usage is None or not shape.waiting:
+        return None
+    full, full_zh = ("is full", "已满") if _is_full(case, shape) else ("has no room for one more sequence", "放不下再多一个序列") if _is_crowded(case, shape) else ("", "")
+    if not full:
         return None
     return Found(
         cause=Words(
-            f"The KV cache is full: {shape.usage:.1%} in use with {shape.running:g} sequences running and {shape.waiting:g} waiting."
+            f"The KV cache {full}: {shape.usage:.1%} in use with {shape.running:g} sequences running and {shape.waiting:g} waiting."
             f"{_mean_context(case, shape)[0]} Admitting more sequences would make it worse; each has to hold its whole context in the cache.",
-            f"KV 缓存已满：使用率 {shape.usage:.1%}，{shape.running:g} 个序列在运行，{shape.waiting:g} 个在等待。"
+            f"KV 缓存{full_zh}：使用率 {shape.usage:.1%}，{shape.running:g} 个序列在运行，{shape.waiting:g} 个在等待。"
             f"{_mean_context(case, shape)[1]}放进更多序列只会更糟：每个序列都要把全部上下文留在缓存里。",
         ),
         evidence=[shape.middle.quote, shape.last.quote, *_capacity(case)],
@@ -138,6 +160,20 @@ def cache_bound(case: Case) -> Found | None:
         weight="degraded",
         explains=("F1",),
     )
+
+
+def _is_full(case: Case, shape: LoadShape) -> bool:
+    peak = max((sample.usage or 0.0 for sample in case.load if sample.waiting), default=0.0)
+    return (shape.usage or 0.0) >= _FULL or ((shape.usage or 0.0) >= _NEARLY and peak >= _FULL)
+
+
+def _is_crowded(case: Case, shape: LoadShape) -> bool:
+    """Engines keep some blocks free, so a cache of few blocks never shows 100 %: what is left holds no sequence of the mean
+    size, and the cap on sequences is not reached."""
+    cap, usage = cap_of(case), shape.usage or 0.0
+    if usage < _CROWDED or shape.waiting_share < 0.5 or (cap is not None and cap.stated is not None and at_cap(case, cap, shape)):
+        return False
+    return shape.running * (1 - usage) / usage < 1
 
 
 def preemption(case: Case) -> Found | None:
@@ -229,6 +265,8 @@ def _more_cache(case: Case, shape: LoadShape | None) -> list[Fix]:
         twice = f": {tokens.value:,} -> about {2 * tokens.value:,} tokens" if tokens else ""
         twice_zh = f"：{tokens.value:,} -> 约 {2 * tokens.value:,} token" if tokens else ""
         fixes.insert(0, Fix(Words(f"an 8-bit KV cache holds twice as many tokens{twice}", f"8 位 KV 缓存可容纳两倍的 token{twice_zh}"), "--kv-cache-dtype fp8"))
+    if override := case.launch.value("num_gpu_blocks_override"):
+        fixes.insert(0, Fix(Words(f"drop --num-gpu-blocks-override {override}: it makes the cache smaller than its memory allows", f"去掉 --num-gpu-blocks-override {override}：它使缓存小于内存所允许的大小")))
     fixes.append(
         Fix(
             Words(
@@ -294,11 +332,13 @@ def _why_so_many(cap: int, usage: float | None, better: int) -> tuple[str, str]:
     return f" (the cache would be about {usage * better / cap:.0%} full)", f"（缓存使用率约为 {usage * better / cap:.0%}）"
 
 
-def _confidence(cap: Cap, shape: LoadShape) -> float:
+def _confidence(case: Case, cap: Cap, shape: LoadShape) -> float:
     if shape.usage is None:
         return 0.7 if cap.stated else 0.55
     if cap.stated:
         return 0.9 if shape.samples > 2 else 0.75
+    if small_steps(case) is not None:
+        return 0.75
     return 0.65 if cap.value & (cap.value - 1) == 0 and cap.value >= 8 else 0.5  # caps are powers of two more often than not
 
 

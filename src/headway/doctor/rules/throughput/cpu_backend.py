@@ -162,12 +162,27 @@ def _arithmetic(case: Case) -> Found | Abstention | None:
             case, sum_en, sum_zh, ("this CPU has neither AVX-512 nor AMX, so bfloat16 is emulated", "该 CPU 没有 AVX-512 和 AMX，bfloat16 是模拟的"),
             case.context.quote("host.cpu_flags"), Fix(Words("compute in float32, which this CPU does natively", "改用该 CPU 原生支持的 float32"), "--dtype float32"),
         )  # fmt: skip
+    if shared := _shared_cores(case, sum_en, sum_zh):
+        return shared
     return Abstention(
         Words(
-            f"why the CPU is slow ({sum_en}): threads, CPU limit and throttling are unknown; `headway doctor collect` on that machine, or cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu.stat, would tell",
-            f"CPU 为何慢（{sum_zh}）：线程数、CPU 限额和限流情况未知；在该机器上运行 `headway doctor collect`，或 cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu.stat 即可判断",
+            f"why the CPU is slow ({sum_en}): `headway doctor collect` on that machine would tell its threads, CPU limit, throttling and load; `top -b -n1 -o %CPU | head -15` who else computes",
+            f"CPU 为何慢（{sum_zh}）：在该机器上运行 `headway doctor collect` 可得线程数、CPU 限额、限流与负载；`top -b -n1 -o %CPU | head -15` 可见还有谁在计算",
         )
     )
+
+
+def _shared_cores(case: Case, sum_en: str, sum_zh: str) -> Found | None:
+    """Far more runs than there are CPUs for: each step waits for its turn. The server's own threads count as well."""
+    limit, load = cpu_limit_of(case.context), case.context.number("host.load_average")
+    if limit is None or load is None or load < 2 * limit.cpus + 1:
+        return None
+    return _factor(
+        case, sum_en, sum_zh,
+        (f"the load average is {load:g} on {limit.cpus:g} CPUs, so other programs take the server's cores", f"平均负载为 {load:g}，而 CPU 只有 {limit.cpus:g} 个，其他程序占用了服务器的核"),
+        case.context.quote("host.load_average", f"load_average {load:g}"),
+        Fix(Words("stop or move what else computes here, or give the server cores of its own", "停止或迁走此处的其他计算任务，或给服务器分配专用核"), "top -b -n1 -o %CPU | head -15"),
+    )  # fmt: skip
 
 
 def _factor(case: Case, sum_en: str, sum_zh: str, why: tuple[str, str], quote: Quote, fix: Fix) -> Found:

@@ -14,7 +14,8 @@ from headway.doctor.facts.requests import GAP_SERVER, OUTPUT_TOKENS, PREFILL, PR
 from headway.doctor.facts.step_budget import step_budget_of
 from headway.doctor.finding import Fix, Found
 from headway.doctor.rules.rule import Rule
-from headway.doctor.rules.throughput.batch_limits import larger_cap
+from headway.doctor.rules.throughput.batch_limits import larger_cap, rows_of_users
+from headway.doctor.rules.ttft.stalled_steps import stalled_steps
 from headway.doctor.words import Words
 
 _LONG: Final = 8  # times the short prompts: such a prompt takes many steps of the others
@@ -52,7 +53,7 @@ def queueing(case: Case) -> Found | None:
         ),
         confidence=_confidence(seen, share, shape),
         weight="degraded",
-        explains=("T1", "T2", "T11") if seen.rows and (full or cap is None) else ("T11",),
+        explains=("T1", "T2", "T11") if rows_of_users(case) and (full or cap is None) else ("T11",),
     )
 
 
@@ -121,7 +122,7 @@ def _load_words(shape: LoadShape | None, cap: float | None) -> tuple[str, str]:
 def head_of_line(case: Case) -> Found | None:
     blocked = _long_blocker(case.requests)
     if blocked is None:
-        return None
+        return stalled_steps(case)
     long, late, fast = blocked
     tokens, prefill = long.number(*PROMPT_TOKENS) or 0.0, long.seconds(*PREFILL) or total_of(long) or 0.0
     short = median(row.number(*PROMPT_TOKENS) or 0.0 for row in late)

@@ -18,6 +18,7 @@ from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.loading.manifests import Verified
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.package import Package
+from headway.runtime.readers.base_format import check_base
 from headway.runtime.readers.candidate_head import CandidateHead, head_shapes
 from headway.runtime.readers.decision2.adapter import base_folder, read_low_rank
 from headway.runtime.readers.decision2.fixture import VARIANTS, write_package
@@ -111,6 +112,7 @@ def _backbone(found: Decision2Package, dtype: torch.dtype, placement: Placement,
         if not names:
             raise PackageError(f"{base} has no .safetensors file", reason="no_weights", param=str(base), fix="Name the folder of the whole base model.")
         tensors = PackageTensors(base, names, claim_of_config(whole, f"{base}/config.json"))
+        check_base(tensors, placement.device)
         prefix, low_rank = "model.language_model." if "text_config" in whole else "", read_low_rank(found)
     model = load_backbone(config, tensors, prefix, dtype=dtype, device=placement.device, source="backbone/config.json", low_rank=low_rank, progress=progress)
     return model, int(config["hidden_size"])

@@ -14,6 +14,7 @@ from headway.runtime.decoder import loading as native
 from headway.runtime.decoder.loading import DTYPES
 from headway.runtime.family import Placement
 from headway.runtime.package import Package
+from headway.runtime.readers.base_format import check_base
 from headway.runtime.readers.endpoints.model import HiddenTrunk
 from headway.runtime.readers.kev.package import ADAPTER, HEAD, is_adapter, read_low_rank
 from headway.runtime.readers.native_trunk import NativeTrunk
@@ -101,6 +102,7 @@ def load_trunk(package: Package, found: Backbone, placement: Placement, progress
         )
     low_rank = read_low_rank(package.path) if is_adapter(package) else None
     if low_rank is not None:
+        check_base(found.tensors, placement.device)
         _check_fit(low_rank, found)
     model = load_backbone(
         found.config, found.tensors, found.prefix, dtype=DTYPES[placement.dtype], device=placement.device, source=f"{found.folder}/config.json",

@@ -1,0 +1,23 @@
+"""The first half of `headway eval MODEL --quantize METHOD`: the model that is then measured against what it was made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headway.artifacts.inspect import inspect
+from headway.cli.quantize import default_folder
+from headway.compression.method import METHODS
+from headway.compression.request import QuantizeRequest
+from headway.compression.run import quantize
+from headway.errors import ConfigError
+from headway.evaluation.scoring import Progress
+
+
+def quantized(model: str, method: str, output: Path | None, progress: Progress) -> Path:
+    """The folder that was written, beside the working directory's other files unless `output` says where. Raises ConfigError, ArtifactError,
+    NotBuiltError."""
+    if method not in METHODS:
+        raise ConfigError(f"there is no method {method!r:.40}", param="quantize", fix=f"Choose one of {', '.join(METHODS)}.")
+    folder = output or default_folder(model, METHODS[method])
+    quantize(inspect(model), QuantizeRequest(METHODS[method], folder), lambda label, done, total: progress(label, done / max(total, 1)))
+    return folder

@@ -1,0 +1,40 @@
+"""Which kernels a model is built on when nobody names others."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import cache
+from typing import Final
+
+import torch
+
+from headway.kernels.interface import Kernels
+from headway.kernels.native.backend import native_kernels
+from headway.kernels.native.library import VARIABLE, chosen_set, native_library
+from headway.kernels.native.pointwise import DTYPES
+from headway.kernels.torch_backend import TORCH
+
+_log = logging.getLogger(__name__)
+_UNASKED: Final = "torch"  # what HEADWAY_KERNELS is when it is not set
+
+
+def default_kernels(dtype: torch.dtype) -> Kernels:
+    """Native ones for as many threads as torch has now, where they are built, run here and compute in `dtype`; else torch's. One thread
+    at a time uses what is returned. Raises ConfigError (`unknown_kernels`) for a HEADWAY_KERNELS that is not there."""
+    chosen = None if os.environ.get(VARIABLE, _UNASKED) == "torch" or dtype not in DTYPES else chosen_set()
+    _tell(chosen, dtype)
+    return TORCH if chosen is None else native_kernels(chosen, torch.get_num_threads())
+
+
+@cache
+def _tell(chosen: str | None, dtype: torch.dtype) -> None:
+    """Once for each answer."""
+    if chosen is not None:
+        _log.info("Kernels: native, %s", chosen)
+    elif os.environ.get(VARIABLE, _UNASKED) == "torch":
+        _log.info("Kernels: torch's, as %s says", VARIABLE if VARIABLE in os.environ else "the default")
+    elif dtype not in DTYPES:
+        _log.info("Kernels: torch's, the native ones do not compute in %s", str(dtype).removeprefix("torch."))
+    else:
+        _log.warning("Kernels: torch's; %s", native_library().missing)
