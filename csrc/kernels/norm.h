@@ -16,7 +16,7 @@ struct Norm {
     void* out;             // dtype; not written when `quantized.codes` is there
     const void* x;         // dtype
     const void* weight;    // dtype, or float32 when `wide`: then rms is rounded once, else the normed row is rounded before the product
-    const void* bias;      // dtype or null; layer only
+    const void* bias;      // as weight, or null; layer only
     const void* residual;  // dtype, rows of out_stride; or null
     QuantizedRows quantized;  // with one head only; codes null without
     int64_t rows, heads, width;

@@ -41,7 +41,7 @@ inline NormedRow normed_row(const T* x, int64_t n, float epsilon) {
 template <bool layer, class T, class W>
 void norm_rows(const Norm& a, Team& team) {
     const auto [begin, end] = team.share(a.rows * a.heads);
-    const auto* bias = static_cast<const T*>(a.bias);
+    const auto* bias = static_cast<const W*>(a.bias);
     const F32 scale = F32::all(a.scale);
     for (int64_t part = begin; part < end; ++part) {
         const int64_t row = part / a.heads, head = part % a.heads;

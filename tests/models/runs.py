@@ -8,6 +8,7 @@ import torch
 
 from headway.kernels.paged_kv import PagedKV
 from headway.models.causal_lm import CausalLM
+from headway.models.recorded_forward import Forward
 from tests.kernels.batches import Chunk, make_batch, scattered_blocks
 
 BLOCK = 4
@@ -30,13 +31,14 @@ class Session:
         self.model = model
         self.tables, total = scattered_blocks(lengths, BLOCK, seed=5)
         self.kv = PagedKV(total, BLOCK, model.config.kv_shape, model.dtype)
+        self.forward: Forward = model
 
     def step(self, *chunks: tuple[int, Sequence[int], int]) -> list[torch.Tensor]:
         """(sequence, its tokens so far, how many of them are new) -> logits [new, vocabulary] of each."""
         batch = make_batch(
             [Chunk(tokens[len(tokens) - new :], len(tokens), self.tables[i]) for i, tokens, new in chunks], BLOCK
         )
-        logits = self.model.logits(self.model(batch, self.kv))
+        logits = self.model.logits(self.forward(batch, self.kv))
         return list(logits.split([new for _, _, new in chunks]))
 
 

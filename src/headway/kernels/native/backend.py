@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from headway.kernels.interface import Kernels
-from headway.kernels.native import linear, pointwise
+from headway.kernels.interface import IntegerKernels, Kernels
+from headway.kernels.native import linear, linear_integer, pointwise
 from headway.kernels.native.attention import NativeAttention
 from headway.kernels.native.tape import Tape
 from headway.kernels.torch_backend import TORCH
@@ -25,6 +25,7 @@ def native_kernels(instruction_set: str, threads: int) -> Kernels:
         select_rows=partial(pointwise.select_rows, tape),
         add_scaled=partial(pointwise.add_scaled, tape),
         pack_linear=partial(linear.pack_linear, tape),
+        integers=IntegerKernels(linear_integer.packed_bytes, partial(linear_integer.pack_integer_linear, tape)),
         rms_norm=partial(pointwise.rms_norm, tape),
         norm_heads=partial(pointwise.norm_heads, tape),
         layer_norm=partial(pointwise.layer_norm, tape),

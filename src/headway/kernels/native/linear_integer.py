@@ -76,6 +76,9 @@ class IntegerLinear:
         """x [T, in] -> [T, out] in `dtype`, that of x when None."""
         return self._run(x, None, "none", dtype or x.dtype)
 
+    def widened(self, x: torch.Tensor) -> torch.Tensor:
+        return self(x, torch.float32)
+
     def activated(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
         return self._run(x, None, activation, x.dtype)
 
@@ -112,6 +115,15 @@ def pack_integer_linear(tape: Tape, matrix: IntegerMatrix, bias: torch.Tensor | 
     if form is None:
         raise ValueError(f"scales of {matrix.form.group} inputs: the kernels need a multiple of {_STEP}")
     return IntegerLinear(tape, matrix, form, bias)
+
+
+def packed_bytes(form: IntegerForm, out: int, width: int) -> int | None:
+    """What `pack_integer_linear` makes of a matrix takes, without a bias; None for one that it refuses."""
+    packed = panel_form(form, width)
+    if packed is None:
+        return None
+    panels = -(-out // PANEL_WIDTH)
+    return panels * (-(-width // packed.group) * packed.group_bytes + 4 * PANEL_WIDTH)
 
 
 def _repeated(scales: torch.Tensor, form: PanelForm) -> torch.Tensor:
