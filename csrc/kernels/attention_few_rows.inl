@@ -13,8 +13,7 @@ public:
         const int64_t units = rounded_up(head_dim, step) / M::pack;
         for (int64_t r = 0; r < rows.count; ++r) {
             float* units_of_row = s.query + r * units;
-            for (int64_t i = 0; i < head_dim; i += M::pack) units_of_row[i / M::pack] = M::unit(rows.query[r] + i);
-            for (int64_t u = (head_dim + M::pack - 1) / M::pack; u < units; ++u) units_of_row[u] = 0.0f;
+            for (int64_t i = 0; i < head_dim; i += step) store(units_of_row + i / M::pack, M::row(rows.query[r] + i, head_dim - i));
             for (int64_t i = 0; i < s.width; i += F32::width) store(to.mixed + r * s.width + i, F32::zero());
             to.largest[r] = lowest_score;
             to.sum[r] = 0.0f;

@@ -14,7 +14,7 @@ public:
     static void attend(const QueryRows<T>& rows, const Source& source, Range keys, const Scoring& scoring, int64_t head_dim,
                        const Scratch& s, const Partial& to) {
         const int64_t units = (head_dim + M::pack - 1) / M::pack;
-        take_queries(rows, units, s);
+        take_queries(rows, head_dim, s);
         std::memset(s.mixed, 0, static_cast<size_t>(s.width * lanes) * sizeof(float));
         F32 largest[registers], sum[registers];
         for (int v = 0; v < registers; ++v) {
@@ -27,10 +27,17 @@ public:
             source.fill(tile, begin, begin + tile_keys < keys.end ? begin + tile_keys : keys.end);
             take_keys(tile, head_dim, s);
             take_values(tile, source.to_value, head_dim, s);
-            score(tile, units, s);
-            F32 rescale[registers];
-            const bool all = rows.all_see(tile.begin, tile.begin + tile.count);
-            for (int v = 0; v < registers; ++v) weigh(rows, v, tile, all, seen, scoring, s, largest[v], sum[v], rescale[v]);
+            F32 top[registers], rescale[registers];
+            multiply_keys(tile, units, s, top);
+            const bool plain = sizeof(Kv) != 1 && scoring.only_scaled() && !rows.biased && rows.all_see(tile.begin, tile.begin + tile.count);
+            const F32 scale = F32::all(plain ? scoring.factor() : 1.0f);
+            for (int v = 0; v < registers; ++v) {
+                const F32 found = plain ? top[v] * scale : score(rows, v, tile, seen, scoring, s);
+                const F32 larger = max(largest[v], found);
+                rescale[v] = power_of_two<M::exact>(largest[v] - larger);
+                largest[v] = larger;
+                sum[v] = fma(sum[v], rescale[v], weigh(v, tile, scale, larger, s));
+            }
             mix(tile, head_dim, s, rescale);
         }
         for (int v = 0; v < registers; ++v) {
@@ -54,13 +61,17 @@ private:
     };
 
     template <class T>
-    static void take_queries(const QueryRows<T>& rows, int64_t units, const Scratch& s) {
-        for (int64_t r = 0; r < lanes; ++r) {
-            if (r < rows.count)
-                for (int64_t u = 0; u < units; ++u) s.query[u * lanes + r] = M::unit(rows.query[r] + u * M::pack);
-            else
-                for (int64_t u = 0; u < units; ++u) s.query[u * lanes + r] = 0.0f;
-        }
+    static void take_queries(const QueryRows<T>& rows, int64_t head_dim, const Scratch& s) {
+        for (int v = 0; v < registers; ++v)
+            for (int64_t i = 0; i < head_dim; i += step) {
+                F32 square[F32::width];
+                for (int64_t j = 0; j < F32::width; ++j) {
+                    const int64_t r = v * F32::width + j;
+                    square[j] = r < rows.count ? M::row(rows.query[r] + i, head_dim - i) : F32::zero();
+                }
+                transpose(square);
+                for (int64_t j = 0; j < F32::width; ++j) store(s.query + (i / M::pack + j) * lanes + v * F32::width, square[j]);
+            }
     }
 
     static void take_keys(const Tile<Kv>& tile, int64_t head_dim, const Scratch& s) {
@@ -105,25 +116,29 @@ private:
         }
     }
 
-    // scores[k][r] = query r . key k
-    static void score(const Tile<Kv>& tile, int64_t units, const Scratch& s) {
+    // scores[k][r] = query r . key k, and the largest of each row.
+    static void multiply_keys(const Tile<Kv>& tile, int64_t units, const Scratch& s, F32 (&top)[registers]) {
+        for (int v = 0; v < registers; ++v) top[v] = F32::all(lowest_score);
         for (int64_t k = 0; k < tile.count; k += block) {
             F32 sum[block][registers];
             for (int b = 0; b < block; ++b)
                 for (int v = 0; v < registers; ++v) sum[b][v] = F32::zero();
             multiply(s.query, s.keys + k * s.width, s.width, 1, units, sum);
-            for (int b = 0; b < block; ++b)
-                for (int v = 0; v < registers; ++v) store(s.scores + (k + b) * lanes + v * F32::width, sum[b][v]);
+            for (int b = 0; b < block; ++b)  // what fills up the last block are copies of the last key
+                for (int v = 0; v < registers; ++v) {
+                    store(s.scores + (k + b) * lanes + v * F32::width, sum[b][v]);
+                    top[v] = max(top[v], sum[b][v]);
+                }
         }
     }
 
-    // Scores of one register of rows -> weights beside the largest score so far, and what weights of earlier tiles are worth now.
+    // Products of one register of rows -> scores, with all that a model may do to them; returns the largest.
     template <class T>
-    static void weigh(const QueryRows<T>& rows, int v, const Tile<Kv>& tile, bool all, const Visible& seen, const Scoring& scoring,
-                      const Scratch& s, F32& largest, F32& sum, F32& rescale) {
+    static F32 score(const QueryRows<T>& rows, int v, const Tile<Kv>& tile, const Visible& seen, const Scoring& scoring, const Scratch& s) {
         float* scores = s.scores + v * F32::width;
+        const bool all = rows.all_see(tile.begin, tile.begin + tile.count);
         const F32 from = load(seen.from + v * F32::width), to = load(seen.to + v * F32::width);
-        F32 top = largest;
+        F32 top = F32::all(lowest_score);
         for (int64_t k = 0; k < tile.count; ++k) {
             F32 x = load(scores + k * lanes);
             if constexpr (sizeof(Kv) == 1) x = x * F32::all(tile.key_scales[k]);
@@ -136,24 +151,27 @@ private:
             store(scores + k * lanes, x);
             top = max(top, x);
         }
-        rescale = power_of_two<M::exact>(largest - top);
-        largest = top;
-        F32 total = F32::zero();
+        return top;
+    }
+
+    // Scores (times `scale`) of one register of rows -> weights beside `largest`; returns their sum.
+    static F32 weigh(int v, const Tile<Kv>& tile, F32 scale, F32 largest, const Scratch& s) {
+        const float* scores = s.scores + v * F32::width;
         float* weights = s.weights + v * F32::width;
+        const F32 less_largest = F32::zero() - largest;
+        F32 total = F32::zero();
         for (int64_t k = 0; k < tile.count; k += M::pack) {
-            F32 weight[2] = {power_of_two<M::exact>(load(scores + k * lanes) - top), F32::zero()};
-            total = total + weight[0];
-            if (M::pack == 2 && k + 1 < tile.count) {
-                weight[1] = power_of_two<M::exact>(load(scores + (k + 1) * lanes) - top);
-                total = total + weight[1];
-            }
+            const bool both = M::pack == 2 && k + 1 < tile.count;
+            F32 even = power_of_two<M::exact>(fma(load(scores + k * lanes), scale, less_largest)), odd = F32::zero();
+            if (both) odd = power_of_two<M::exact>(fma(load(scores + (k + 1) * lanes), scale, less_largest));
+            total = total + (even + odd);
             if constexpr (sizeof(Kv) == 1) {
-                weight[0] = weight[0] * F32::all(tile.value_scales[k]);
-                if (M::pack == 2 && k + 1 < tile.count) weight[1] = weight[1] * F32::all(tile.value_scales[k + 1]);
+                even = even * F32::all(tile.value_scales[k]);
+                if (both) odd = odd * F32::all(tile.value_scales[k + 1]);
             }
-            store(weights + k / M::pack * lanes, M::weights(weight[0], weight[1]));
+            store(weights + k / M::pack * lanes, M::weights(even, odd));
         }
-        sum = fma(sum, rescale, total);
+        return total;
     }
 
     template <class T>

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,10 @@ def test_claim_of_the_config_and_of_older_side_files(tmp_path: Path) -> None:
     assert (inspect(str(folder)).quantization or {})["quant_method"] == "awq"
     (folder / "quant_config.json").write_text('{"wbits": 4}')
     assert (inspect(str(folder)).quantization or {})["quant_method"] == "squeezellm"
+    (folder / "quant_config.json").unlink()
+    section = {"quant_algo": "NVFP4", "group_size": 16, "exclude_modules": ["lm_head"]}
+    (folder / "hf_quant_config.json").write_text(json.dumps({"producer": {"name": "modelopt"}, "quantization": section}))
+    assert inspect(str(folder)).quantization == {"quant_method": "modelopt", **section, "source": "hf_quant_config.json"}
 
 
 def test_claim_without_packed_tensors_is_a_problem(tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from headway.engine.logits_processing import narrow, penalise, restrict
+from headway.engine.logits_processing import penalise, restrict
 from headway.engine.sampler import NO_TOKEN, Sampler, rank_rows
 from headway.engine.sampling_batch import SamplingBatch
+from headway.kernels.torch_sampling import TORCH_SAMPLING
 from tests.engine.sequences import make_sequence
 
 VOCAB = 700  # larger than the candidate window of top-k/top-p, so that both of its paths run
@@ -46,8 +47,8 @@ def test_filters_keep_what_transformers_keeps_row_by_row(seed, scale, options) -
     logits = rows(len(options), seed, scale)
     sequences = [make_sequence([1], temperature=t, top_k=k, top_p=p, min_p=m) for k, p, m, t in options]
     batch = SamplingBatch.of(sequences, VOCAB)
-    ours = logits / batch.temperature
-    narrow(ours, batch)
+    ours = logits.clone()
+    TORCH_SAMPLING.draw(ours, batch.choices, torch.zeros(len(options), dtype=torch.float64), logits.argmax(-1), True)
     for i, (k, p, m, t) in enumerate(options):
         want = TemperatureLogitsWarper(t)(None, logits[i : i + 1])
         if m:
@@ -213,4 +214,4 @@ def test_logprobs_zero_gives_the_chosen_token_only_and_minus_one_gives_all() -> 
 
 def test_extra_ids_are_reported_with_their_rank() -> None:
     table = torch.tensor([[0.1, 0.4, 0.3, 0.2]])
-    assert rank_rows(table, [1], [1], [[0]])[0] == [(1, pytest.approx(0.4), 1), (0, pytest.approx(0.1), 4)]
+    assert rank_rows(TORCH_SAMPLING, table, [1], [1], [[0]], normalised=False)[0] == [(1, pytest.approx(0.4), 1), (0, pytest.approx(0.1), 4)]

@@ -221,6 +221,17 @@ def test_modules_of_a_gptq_checkpoint_with_settings_of_their_own(tmp_path: Path)
     torch.testing.assert_close(read(card), weight, rtol=1e-6, atol=1e-7)
 
 
+def test_modules_of_a_modelopt_checkpoint_with_algorithms_of_their_own(tmp_path: Path) -> None:
+    for case in ("modelopt nvfp4", "modelopt fp8"):
+        layers = {NAME: {"quant_algo": BY_NAME[case].claim["quant_algo"]}, "model.layers.1.mlp.up_proj": {"quant_algo": "FP8"}}
+        card, weight = written(BY_NAME[case], tmp_path / "m.safetensors", quant_algo="MIXED_PRECISION", quantized_layers=layers)
+        torch.testing.assert_close(read(card), weight, rtol=1e-6, atol=1e-7)
+    card, _ = written(BY_NAME["modelopt fp8"], tmp_path / "m.safetensors", quant_algo="MIXED_PRECISION", quantized_layers={NAME: {"quant_algo": "W8A8_SQ"}})
+    with pytest.raises(HeadwayError, match="W8A8_SQ") as refused:
+        read(card)
+    assert refused.value.reason == "quantization_not_built"
+
+
 def test_a_file_that_ends_within_a_part(tmp_path: Path) -> None:
     card, _ = written(BY_NAME["gptq 4 bit"], tmp_path / "m.safetensors")
     whole = (tmp_path / "m.safetensors").read_bytes()

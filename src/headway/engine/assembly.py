@@ -6,12 +6,12 @@ import torch
 
 from headway.artifacts.tokenizer import Tokenizer
 from headway.capacity.fit import CapacityReport
+from headway.engine.batch_invariance import Arithmetic
 from headway.engine.config import EngineConfig
 from headway.engine.core import EngineCore, Observers
 from headway.engine.logits_processor import LogitsProcessor
 from headway.engine.model_runner import ModelRunner
 from headway.engine.processor_rows import ProcessorRows
-from headway.engine.sampler import Sampler
 from headway.engine.scheduler import Scheduler, SchedulerLimits
 from headway.kernels.paged_kv import PagedKV
 from headway.kvcache.manager import KVCacheManager
@@ -21,7 +21,7 @@ from headway.models.recorded_forward import StepLimits
 
 def assemble(
     config: EngineConfig, model: CausalLM, tokenizer: Tokenizer, capacity: CapacityReport, dtype: torch.dtype,
-    sampler: type[Sampler], processors: list[LogitsProcessor], observers: Observers | None,
+    parts: Arithmetic, processors: list[LogitsProcessor], observers: Observers | None,
 ) -> EngineCore:  # fmt: skip
     """Reserves the KV cache; its pages are committed when they are first written."""
     num_blocks = capacity.num_blocks + 1  # the null block
@@ -33,10 +33,11 @@ def assemble(
         reserve_full_prompt=config.scheduler_reserve_full_isl, watermark=config.watermark,
         prefill_interval=config.prefill_schedule_interval,
     )  # fmt: skip
-    draws = sampler(
+    sampling = parts.kernels.sampling
+    draws = parts.sampler(
         model.config.vocab_size, seed=config.seed, logprobs_mode=config.logprobs_mode,
-        processors=ProcessorRows(processors) if processors else None,
+        processors=ProcessorRows(processors) if processors else None, kernels=sampling,
     )  # fmt: skip
     forward = model.prepared(storage, StepLimits(config.max_num_batched_tokens, config.max_num_seqs, capacity.max_model_len))
-    runner = ModelRunner(model, storage, config.block_size, known_tokens=tokenizer.vocab_size, forward=forward)
+    runner = ModelRunner(model, storage, config.block_size, known_tokens=tokenizer.vocab_size, forward=forward, kernels=sampling)
     return EngineCore(Scheduler(limits, manager), runner, draws, tokenizer, observers)

@@ -79,7 +79,7 @@ def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress
         config, card, model.config.kv_shape, dtype, planned.weight_bytes, longest=planned.expected.max_model_len
     )
     log_cache_size(capacity)
-    core = assemble(config, model, tokenizer, capacity, dtype, parts.sampler, make_processors(processors, config), observers)
+    core = assemble(config, model, tokenizer, capacity, dtype, parts, make_processors(processors, config), observers)
     warm_up(core.runner)
     _log.info("init engine (profile, create kv cache, warmup model) took %.2f s", time.monotonic() - started)
     _log.info("Supported tasks: ['generate']")

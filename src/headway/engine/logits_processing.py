@@ -1,4 +1,4 @@
-"""What changes the logits before a token is drawn, in the order of vLLM's sampler (contract: order decides the result).
+"""What changes the logits before a token is chosen, in the order of vLLM's sampler (contract: order decides the result).
 
 All functions work in place on [N, V] float32 logits.
 """
@@ -77,53 +77,3 @@ def _prompt_mask(sequence: Sequence, vocab_size: int) -> torch.Tensor:
         mask[torch.tensor(sequence.tokens[: sequence.num_prompt])] = True
         sequence.prompt_mask = mask
     return sequence.prompt_mask
-
-
-def narrow(logits: torch.Tensor, batch: SamplingBatch) -> None:
-    """min_p, then top-k, then top-p, on logits already divided by the temperature."""
-    if batch.min_p is not None:
-        # p < min_p * p_max  <=>  logit < logit_max + log(min_p)
-        floor = logits.amax(-1, keepdim=True) + batch.min_p.log()
-        logits.masked_fill_(logits < floor, _NEVER)
-    if len(batch.filtered) == logits.shape[0]:
-        _top_k_top_p(logits, batch.top_k, batch.top_p)
-    elif batch.filtered:
-        rows = logits[batch.filtered]
-        _top_k_top_p(rows, batch.top_k, batch.top_p)
-        logits[batch.filtered] = rows
-
-
-_CANDIDATES = 512  # a full sort of a 49k row takes milliseconds; nearly always the head of the order is enough
-
-
-def _top_k_top_p(logits: torch.Tensor, top_k: torch.Tensor, top_p: torch.Tensor) -> None:
-    """Keep per row the top_k largest, then of those the smallest set whose probability reaches top_p.
-
-    `top_k` [N], the vocabulary size where off; `top_p` [N, 1]. Works on the largest `width` logits; rows for which
-    these may not reach top_p are done again on the whole order.
-    """
-    vocab = logits.shape[1]
-    width = min(vocab, max(_CANDIDATES, int(top_k.where(top_k < vocab, 0).max())))
-    inside = (top_k <= width).unsqueeze(1)
-    values, order = logits.topk(width, dim=1)
-    values = values.masked_fill(torch.arange(width) >= top_k.unsqueeze(1), _NEVER)
-    # What top_k left is renormalised; without top_k the probabilities are those of the whole vocabulary.
-    total = torch.where(inside, values.logsumexp(1, keepdim=True), logits.logsumexp(1, keepdim=True))
-    probs = (values - total).exp()
-    before = probs.cumsum(1) - probs
-    drop = (before >= top_p) & (top_p < 1)
-    drop[:, 0] = False
-    reached = inside | (before[:, -1:] + probs[:, -1:] >= top_p)
-    open_rows = torch.nonzero(~reached.squeeze(1)).flatten()
-    wide = _top_p_by_full_sort(logits[open_rows], top_p[open_rows]) if len(open_rows) else None
-    logits.fill_(_NEVER).scatter_(1, order, values.masked_fill(drop, _NEVER))
-    if wide is not None:
-        logits[open_rows] = wide
-
-
-def _top_p_by_full_sort(logits: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
-    values, order = logits.sort(dim=1, descending=True)
-    probs = values.softmax(1)
-    drop = (probs.cumsum(1) - probs) >= p
-    drop[:, 0] = False
-    return torch.full_like(logits, _NEVER).scatter_(1, order, values.masked_fill(drop, _NEVER))

@@ -10,6 +10,8 @@ from headway.engine.sampler import RankedLogprob, rank_rows
 from headway.engine.step_plan import Chunk, StepPlan
 from headway.kernels.batch import ForwardBatch
 from headway.kernels.paged_kv import PagedKV
+from headway.kernels.sampling import SamplingKernels
+from headway.kernels.torch_sampling import TORCH_SAMPLING
 from headway.kvcache.runs import Run, forward_batch
 from headway.models.causal_lm import CausalLM
 from headway.models.recorded_forward import Forward
@@ -33,10 +35,14 @@ class ModelRunner:
     choice, and no part of the distribution that log-probabilities speak of.
     """
 
-    def __init__(self, model: CausalLM, kv: PagedKV, block_size: int, known_tokens: int, forward: Forward | None = None):
+    def __init__(
+        self, model: CausalLM, kv: PagedKV, block_size: int, known_tokens: int, forward: Forward | None = None,
+        kernels: SamplingKernels = TORCH_SAMPLING,
+    ):  # fmt: skip
         """`forward`: of the model, prepared for this storage; the model's own by default."""
         self.model = model
         self._forward = forward or model
+        self._kernels = kernels
         self.kv = kv
         self.block_size = block_size
         self.known_tokens = known_tokens
@@ -77,9 +83,9 @@ class ModelRunner:
         out: list[list[RankedLogprob]] = []
         for start in range(0, len(targets), _LOGITS_SLICE):
             part = targets[start : start + _LOGITS_SLICE]
-            table = self._logits(hidden[start : start + len(part)]).log_softmax(-1)
-            width = table.shape[1] if wanted == -1 else wanted
-            out += rank_rows(table, part, [width] * len(part))
+            logits = self._logits(hidden[start : start + len(part)])
+            width = logits.shape[1] if wanted == -1 else wanted
+            out += rank_rows(self._kernels, logits, part, [width] * len(part))
         return out
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 
 from headway.engine.draws import stream, uniform
-from headway.engine.logits_processing import narrow, penalise, restrict
+from headway.engine.logits_processing import penalise, restrict
 from headway.engine.processor_rows import ProcessorRows
 from headway.engine.sampling_batch import SamplingBatch
 from headway.engine.sequence import Sequence
+from headway.kernels.sampling import SamplingKernels
+from headway.kernels.torch_sampling import TORCH_SAMPLING
 
 NO_TOKEN = -1
 NOTHING_ALLOWED = "no token is allowed"  # stop_reason where allowed_token_ids, bad_words and the like leave nothing
@@ -41,11 +44,13 @@ class Sampler:
     """
 
     def __init__(
-        self, vocab_size: int, *, seed: int = 0, logprobs_mode: str = "raw_logprobs", processors: ProcessorRows | None = None
-    ):
+        self, vocab_size: int, *, seed: int = 0, logprobs_mode: str = "raw_logprobs", processors: ProcessorRows | None = None,
+        kernels: SamplingKernels = TORCH_SAMPLING,
+    ):  # fmt: skip
         self.vocab_size = vocab_size
         self.mode = logprobs_mode
         self._processors = processors
+        self._kernels = kernels
         self.seed = seed
         self._batch: SamplingBatch | None = None
 
@@ -62,10 +67,10 @@ class Sampler:
             self._processors.update(sequences)
             wrong.update(self._processors.apply(logits, argmax_invariant=False))
         penalise(logits, batch)
-        best = logits.argmax(-1)
-        top = logits.gather(1, best.unsqueeze(1)).squeeze(1)
-        failed = {i: _no_choice(top[i]) for i in torch.nonzero(~top.isfinite()).flatten().tolist()} | wrong
-        tokens = best if batch.all_greedy else self._draw(logits, batch, best, failed)
+        best, top = self._kernels.argmax(logits)
+        failed = {i: _no_choice(value) for i, value in enumerate(top.tolist()) if not math.isfinite(value)} | wrong
+        kept = bool(batch.logprob_rows) and raw is None
+        tokens = best if batch.all_greedy else self._draw(logits, batch, best, failed, kept)
         ids: list[int] = tokens.tolist()
         for i in batch.penalised:
             counts = sequences[i].output_counts
@@ -79,57 +84,47 @@ class Sampler:
         return out
 
     def _draw(
-        self, logits: torch.Tensor, batch: SamplingBatch, best: torch.Tensor, failed: dict[int, str | None]
+        self, logits: torch.Tensor, batch: SamplingBatch, best: torch.Tensor, failed: dict[int, str | None], kept: bool
     ) -> torch.Tensor:
-        """Greedy rows keep `best`, decided before the temperature, which they do not have. For the others the first token at
-        which the cumulative probability exceeds u; in float64, so that rare tokens keep their share. Adds to `failed`."""
-        logits.div_(batch.temperature)
+        """Greedy rows keep `best`, decided before the temperature, which they do not have. Adds to `failed`. With `kept`, logits
+        become what was drawn from."""
+        choices, top = batch.choices, best
         if self._processors is not None:
+            logits.div_(choices.temperature.unsqueeze(1))
             failed |= {i: error for i, error in self._processors.apply(logits, argmax_invariant=True).items() if i not in failed}
-        narrow(logits, batch)
-        numbers = [0.0 if s.params.greedy else self._uniform(s) for s in batch.sequences]
-        probs = logits.softmax(-1)
-        cumulative = probs.cumsum(-1, dtype=torch.float64)
-        targets = torch.tensor(numbers, dtype=torch.float64) * cumulative[:, -1]
-        at = torch.searchsorted(cumulative, targets.unsqueeze(1), right=True).clamp_max_(logits.shape[1] - 1)
-        # u may round up to the total, and the search then runs past the last token that can be drawn.
-        at = torch.where(probs.gather(1, at) > 0, at, best.unsqueeze(1)).squeeze(1)
-        return torch.where(batch.greedy, best, at)
+            choices, top = choices.tempered, self._kernels.argmax(logits)[0]
+        numbers = torch.tensor([0.0 if s.params.greedy else self._uniform(s) for s in batch.sequences], dtype=torch.float64)
+        tokens = self._kernels.draw(logits, choices, numbers, top, kept)
+        return tokens if top is best else torch.where(choices.drawn, tokens, best)
 
     def _uniform(self, sequence: Sequence) -> float:
         return uniform(stream(self.seed, sequence.params.seed, sequence.order), sequence.num_output)
 
     def _logprobs(self, rows: torch.Tensor, batch: SamplingBatch, tokens: torch.Tensor) -> list[list[RankedLogprob]]:
-        table = rows if self.mode.endswith("logits") else rows.log_softmax(-1)
         params = [batch.sequences[i].params for i in batch.logprob_rows]
         wanted = [self.vocab_size if p.logprobs == -1 else p.logprobs or 0 for p in params]
         chosen = tokens[batch.logprob_rows].tolist()
         extra = [batch.extra_ids.get(i, []) for i in batch.logprob_rows]
-        return rank_rows(table, chosen, wanted, extra)
+        return rank_rows(self._kernels, rows, chosen, wanted, extra, normalised=not self.mode.endswith("logits"))
 
 
-def _no_choice(top: torch.Tensor) -> str | None:
-    return None if float(top) == float("-inf") else NOT_FINITE
+def _no_choice(top: float) -> str | None:
+    return None if top == float("-inf") else NOT_FINITE
 
 
 def rank_rows(
-    table: torch.Tensor, chosen: list[int], wanted: list[int], extra: list[list[int]] | None = None
-) -> list[list[RankedLogprob]]:
-    """For each row of `table` [N, V]: the chosen token with its rank (count of values >= its own), then `wanted` best."""
-    picked = torch.tensor(chosen).unsqueeze(1)
-    own = table.gather(1, picked)
-    ranks = torch.count_nonzero(table >= own, dim=1).tolist()
-    own_values = own.squeeze(1).tolist()
-    width = max(wanted, default=0)
-    values, ids = table.topk(width, dim=1) if width else (None, None)
-    best_values = values.tolist() if values is not None else [[]] * len(chosen)
-    best_ids = ids.tolist() if ids is not None else [[]] * len(chosen)
+    kernels: SamplingKernels, logits: torch.Tensor, chosen: list[int], wanted: list[int], extra: list[list[int]] | None = None, *,
+    normalised: bool = True,
+) -> list[list[RankedLogprob]]:  # fmt: skip
+    """For each row of `logits` [N, V]: the chosen token with its rank (count of values >= its own), then `wanted` best, then `extra`.
+    Values are log_softmax(logits), or the logits where they are not to be `normalised`."""
+    asked = [[token, *(extra[i] if extra else [])] for i, token in enumerate(chosen)]
+    found = kernels.rank(logits, asked, max(wanted, default=0), normalised)
+    said = zip(found.values, found.ranks, strict=True)
     out = []
-    for i, token in enumerate(chosen):
-        row = [(token, own_values[i], ranks[i])]
-        row += [(t, v, r) for r, (t, v) in enumerate(zip(best_ids[i][: wanted[i]], best_values[i][: wanted[i]], strict=True), 1) if t != token]
-        for t in (extra[i] if extra else []):
-            value = float(table[i, t])
-            row.append((t, value, int((table[i] >= value).sum())))
-        out.append(row)
+    for tokens, count, ids, values in zip(asked, wanted, found.best, found.best_values, strict=True):
+        own, *others = [(token, *next(said)) for token in tokens]
+        row = [own]
+        row += [(t, v, r) for r, (t, v) in enumerate(zip(ids[:count], values[:count], strict=True), 1) if t != own[0]]
+        out.append(row + others)
     return out

@@ -5,11 +5,14 @@ What does not change from step to step is built once and reused while the same s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 
+from headway.engine.sampling_params import SamplingParams
 from headway.engine.sequence import Sequence
+from headway.kernels.sampling import Choices
 
 
 @dataclass(slots=True)
@@ -34,12 +37,7 @@ class SamplingBatch:
 
     sequences: list[Sequence]
     all_greedy: bool
-    greedy: torch.Tensor  # [N] bool
-    temperature: torch.Tensor  # [N, 1] float32, 1 for greedy rows
-    min_p: torch.Tensor | None  # [N, 1]
-    filtered: list[int]  # rows with top_k or top_p
-    top_k: torch.Tensor  # [filtered] int64, vocabulary size where off
-    top_p: torch.Tensor  # [filtered, 1], 1 where off
+    choices: Choices
     banned: torch.Tensor | None  # [rows with allowed_token_ids, V] bool, True = not allowed
     banned_rows: torch.Tensor | None
     bias: SparseRows | None
@@ -67,17 +65,10 @@ class SamplingBatch:
         bias_cells = [(i, t) for i, p in enumerate(params) for t in (p.logit_bias or {})]
         bias_values = [v for p in params for v in (p.logit_bias or {}).values()]
         penalised = rows_where([needs_counts(s) for s in sequences])
-        filtered = rows_where([d and (p.top_p < 1 or 0 < p.top_k < vocab_size) for p, d in zip(params, drawn, strict=True)])
-        min_p = [p.min_p if d else 0.0 for p, d in zip(params, drawn, strict=True)]
         return SamplingBatch(
             sequences=list(sequences),
             all_greedy=not any(drawn),
-            greedy=torch.tensor([not d for d in drawn]),
-            temperature=column([p.temperature if d else 1.0 for p, d in zip(params, drawn, strict=True)]),
-            min_p=column(min_p) if any(min_p) else None,
-            filtered=filtered,
-            top_k=torch.tensor([min(params[i].top_k, vocab_size) if params[i].top_k > 0 else vocab_size for i in filtered]),
-            top_p=column([params[i].top_p for i in filtered]),
+            choices=_choices(params, vocab_size),
             banned=_banned(sequences, banned_rows, vocab_size),
             banned_rows=torch.tensor(banned_rows) if banned_rows else None,
             bias=SparseRows.of(bias_cells, bias_values),
@@ -90,6 +81,19 @@ class SamplingBatch:
             repetition=column([params[i].repetition_penalty for i in penalised]) if penalised else None,
             extra_ids={i: p.logprob_token_ids for i, p in enumerate(params) if p.logprob_token_ids},
         )
+
+
+def _choices(params: list[SamplingParams], vocab_size: int) -> Choices:
+    def each(value: Callable[[SamplingParams], float], greedy: float, dtype: torch.dtype) -> torch.Tensor:
+        return torch.tensor([greedy if p.greedy else value(p) for p in params], dtype=dtype)
+
+    return Choices(
+        drawn=torch.tensor([not p.greedy for p in params]),
+        temperature=each(lambda p: p.temperature, 1.0, torch.float32),
+        min_p=each(lambda p: p.min_p, 0.0, torch.float32),
+        top_k=each(lambda p: min(p.top_k, vocab_size) if p.top_k > 0 else vocab_size, vocab_size, torch.int64),
+        top_p=each(lambda p: p.top_p, 1.0, torch.float32),
+    )
 
 
 def needs_counts(sequence: Sequence) -> bool:

@@ -12,6 +12,7 @@ from headway.kernels.batch import ForwardBatch
 from headway.kernels.integer_weight import IntegerForm, IntegerMatrix
 from headway.kernels.paged_kv import PagedKV
 from headway.kernels.row_groups import RowGroup
+from headway.kernels.sampling import SamplingKernels
 
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu"]
 
@@ -129,6 +130,8 @@ class Kernels:
     """qkv [T, 3H, D] (query, key and value heads), groups that cover all T tokens, H, reach, scale, bias -> [T, H * D]. A
     token sees the tokens of its own row that are at most `reach` away, on both sides; None = all. Softmax in float32.
     bias [H, at least L, at least L] is added to the scores, row and column 0 for a row's first token; only without a reach."""
+
+    sampling: SamplingKernels
 
     integers: IntegerKernels | None = None
     """None: the backend computes with floats only, and matrices of integers reach `pack_linear` dequantized."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -19,6 +19,11 @@ class Choices:
     min_p: torch.Tensor  # [N] float32; 0 = off
     top_k: torch.Tensor  # [N] int64; at least V = off
     top_p: torch.Tensor  # [N] float32; 1 = off
+
+    @cached_property
+    def tempered(self) -> Choices:
+        """The same of logits that are already divided by the temperature."""
+        return replace(self, temperature=torch.ones_like(self.temperature))
 
     @cached_property
     def has_min_p(self) -> bool:

@@ -42,8 +42,10 @@ class Case:
 
 
 def tolerance(case: Case, dtype: torch.dtype) -> float:
-    # With a bias scores are as large as the context is long, and neighbours in float32 1.2e-7 of that apart at most.
-    return TOLERANCE[dtype] * case.spread + (1.2e-7 * max(end for _, end in case.lengths) if case.biased else 0.0)
+    # With a bias scores are as large as the context is long, and neighbours in float32 1.2e-7 of that apart: so far apart are weights,
+    # and numbers that are some times `spread`, weighted.
+    rounding = 1.2e-7 * max(end for _, end in case.lengths) if case.biased else 0.0
+    return (TOLERANCE[dtype] + 3 * rounding) * case.spread
 
 
 def batch_of(case: Case, seed: int = 1) -> tuple[ForwardBatch, int]:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from headway.kernels.packed_batch import pack
+from headway.kernels.torch_backend import TORCH
 from headway.models.encoders.load import load_encoder
 from tests.kernels.counted_calls import CountedCalls
 from tests.models.encoders.rows import random_rows
@@ -22,7 +23,7 @@ def products(call: object) -> int:
 
 @pytest.mark.parametrize("name", ["bert", "modernbert"])
 def test_layers_above_the_highest_exit_are_skipped(make: MakeEncoder, name: str) -> None:
-    encoder = load_encoder(make(name).folder, torch.float32)
+    encoder = load_encoder(make(name).folder, torch.float32, TORCH)
     batch = pack(random_rows())
     for exits, layers in (((), encoder.num_layers), ((1,), 1), ((2, 1), 2), ((2, encoder.num_layers), encoder.num_layers)):
         assert products(lambda exits=exits: encoder.encode(batch, exits)) == PRODUCTS * layers
@@ -34,7 +35,7 @@ def test_layers_above_the_highest_exit_are_skipped(make: MakeEncoder, name: str)
 
 @pytest.mark.parametrize("name", ["bert", "deberta-v3", "modernbert"])
 def test_products_do_not_multiply_with_rows(make: MakeEncoder, name: str) -> None:
-    encoder = load_encoder(make(name).folder, torch.float32)
+    encoder = load_encoder(make(name).folder, torch.float32, TORCH)
     calls = {products(lambda rows=rows: encoder.encode(pack(random_rows(rows)))) for rows in ((4,), (4, 9, 4, 2), (3,) * 20)}
     assert calls == {PRODUCTS * encoder.num_layers}
 

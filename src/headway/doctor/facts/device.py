@@ -13,7 +13,10 @@ from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.launch import Launch
 
 PLATFORM: Final = sight("detected platform", pattern=r"[Aa]utomatically detected platform (?P<name>\w+)")
-CPU_SIGNS: Final = sight("CPU KV cache size", "auto thread-binding list", "less than desired CPU memory utilization", "VLLM_CPU_KVCACHE_SPACE")
+CPU_SIGNS: Final = sight(
+    "CPU KV cache size", "auto thread-binding list", "less than desired CPU memory utilization", "VLLM_CPU_KVCACHE_SPACE", "OpenMP thread binding info",
+    "triton-cpu is expected on x86 CPUs", "doesn't include CPU backend. Disabling Triton",
+)  # fmt: skip
 SIGHTS: Final = (PLATFORM, CPU_SIGNS)
 
 

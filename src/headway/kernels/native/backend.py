@@ -8,6 +8,7 @@ from functools import partial
 from headway.kernels.interface import IntegerKernels, Kernels
 from headway.kernels.native import linear, linear_integer, pointwise
 from headway.kernels.native.attention import NativeAttention
+from headway.kernels.native.sampling import native_sampling
 from headway.kernels.native.tape import Tape
 from headway.kernels.torch_backend import TORCH
 
@@ -42,4 +43,5 @@ def native_kernels(instruction_set: str, threads: int) -> Kernels:
         rotate_and_store=attention.rotate_and_store,
         attend=attention.attend,
         attend_rows=attention.attend_rows,
+        sampling=native_sampling(tape),
     )

@@ -9,12 +9,11 @@ from typing import Final
 import torch
 
 from headway.kernels.integer_weight import IntegerForm, IntegerMatrix, IntegerWeight
-from headway.kernels.interface import Activation
-from headway.kernels.native.linear import ACTIVATIONS, DTYPES, PANEL_WIDTH, MaybeActivation
+from headway.kernels.native.panel_linear import DTYPES, PANEL_WIDTH, Output, PanelLinear
 from headway.kernels.native.tape import Tape
 
 # Inputs that share a scale of the activations, at most. Measured (SmolLM2 135M, 2,304 tokens of prose and code, exact weights, all linear
-# layers and the head): the perplexity rises by 4.1 % with one scale a row, 1.4 % with 192 inputs, X % with 128, Y % with 64, Z % with 32.
+# layers and the head): the perplexity rises by 4.1 % with one scale a row, 1.4 % with 192 inputs, 0.6 % with 64, 0.5 % with 32.
 LARGEST_GROUP: Final = 64
 _STEP: Final = 4  # inputs that are multiplied at once
 _FLIP: Final = 0x80  # makes signed codes unsigned, 128 higher
@@ -33,6 +32,11 @@ class PanelForm:
     repeats: int
 
     @property
+    def arguments(self) -> tuple[int, int, int, bool, bool]:
+        """IntegerForm of csrc/kernels/linear_integer.h, for the sink."""
+        return self.bits, self.offset, self.group, self.plain, self.floors
+
+    @property
     def group_bytes(self) -> int:
         return PANEL_WIDTH * (self.group * self.bits // 8 + (0 if self.plain else 2) + (2 if self.floors else 0))
 
@@ -48,65 +52,40 @@ def panel_form(form: IntegerForm, width: int) -> PanelForm | None:
     return PanelForm(form.bits, offset, fitting[-1], plain=False, floors=form.minimums, repeats=form.group // fitting[-1])
 
 
-class IntegerLinear:
-    """A weight of codes. Sums of products of codes are int32, those of groups float32, and rounded once, at the end."""
+class IntegerLinear(PanelLinear):
+    """A weight of codes. Sums of products of codes are int32, those of groups float32."""
 
-    __slots__ = ("_bias", "_form", "_inputs", "_multipliers", "_panels", "_scratch_row", "_tape", "_width")
+    __slots__ = ("_form", "_multipliers", "_panels", "_scratch_row")
 
     def __init__(self, tape: Tape, matrix: IntegerMatrix, form: PanelForm, bias: torch.Tensor | None):
+        super().__init__(tape, matrix.out, matrix.width, bias)
         groups = -(-matrix.width // form.group)
         panels = -(-matrix.out // PANEL_WIDTH)
-        self._tape = tape
         self._form = form
-        self._width, self._inputs = matrix.out, matrix.width
         self._scratch_row = groups * (form.group + 12)
         self._panels = torch.empty(panels * groups * form.group_bytes, dtype=torch.uint8)
         self._multipliers = torch.empty(panels * PANEL_WIDTH)
-        self._bias = None if bias is None else bias.float().contiguous()
         first = 0
         for chunk in _whole_panels(matrix.chunks):
             self._pack(chunk, first)
             first += chunk.codes.shape[0]
 
-    @property
-    def nbytes(self) -> int:
-        return sum(part.nbytes for part in (self._panels, self._multipliers, self._bias) if part is not None)
-
-    def __call__(self, x: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
-        """x [T, in] -> [T, out] in `dtype`, that of x when None."""
-        return self._run(x, None, "none", dtype or x.dtype)
-
-    def widened(self, x: torch.Tensor) -> torch.Tensor:
-        return self(x, torch.float32)
-
-    def activated(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
-        return self._run(x, None, activation, x.dtype)
-
-    def add_to(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        return self._run(x, residual, "none", residual.dtype)
-
     def _pack(self, chunk: IntegerWeight, first: int) -> None:
         form = self._form
-        codes = chunk.codes.contiguous()
-        scales, floors = (None if part is None else _repeated(part, form) for part in (chunk.scales, chunk.minimums))
-        assert scales is not None
+        codes, scales = chunk.codes.contiguous(), _repeated(chunk.scales, form)
+        floors = None if chunk.minimums is None else _repeated(chunk.minimums, form)
         self._tape.sink.integer_pack(
             self._panels.data_ptr(), self._multipliers.data_ptr(), codes.data_ptr(), scales.data_ptr(),
-            0 if floors is None else floors.data_ptr(), form.bits, form.offset, form.group, form.plain, form.floors,
-            _FLIP if form.bits == 8 else 0, codes.shape[0], self._inputs, first,
+            0 if floors is None else floors.data_ptr(), *form.arguments, _FLIP if form.bits == 8 else 0, codes.shape[0], self._inputs, first,
         )  # fmt: skip
 
-    def _run(self, x: torch.Tensor, residual: torch.Tensor | None, activation: MaybeActivation, dtype: torch.dtype) -> torch.Tensor:
-        tape, form, bias, rows = self._tape, self._form, self._bias, x.shape[0]
-        out = tape.empty(rows, self._width, dtype=dtype)
-        scratch = tape.empty(rows, self._scratch_row, dtype=torch.uint8)
-        tape.sink.integer_linear(
-            out.data_ptr(), 0 if bias is None else bias.data_ptr(), 0 if residual is None else residual.data_ptr(), self._width,
-            self._width, 0 if residual is None else residual.stride(0), DTYPES[dtype], ACTIVATIONS[activation],
-            x.data_ptr(), self._panels.data_ptr(), self._multipliers.data_ptr(), scratch.data_ptr(), form.bits, form.offset,
-            form.group, form.plain, form.floors, rows, self._inputs, x.stride(0), DTYPES[x.dtype],
+    def _multiply(self, output: Output, x: torch.Tensor) -> None:
+        rows = x.shape[0]
+        scratch = self._tape.empty(rows, self._scratch_row, dtype=torch.uint8)
+        self._tape.sink.integer_linear(
+            *output, x.data_ptr(), self._panels.data_ptr(), self._multipliers.data_ptr(), scratch.data_ptr(), *self._form.arguments,
+            rows, self._inputs, x.stride(0), DTYPES[x.dtype],
         )  # fmt: skip
-        return out
 
 
 def pack_integer_linear(tape: Tape, matrix: IntegerMatrix, bias: torch.Tensor | None) -> IntegerLinear:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from headway.doctor.case import Case
@@ -177,12 +178,13 @@ def _shared_cores(case: Case, sum_en: str, sum_zh: str) -> Found | None:
     limit, load = cpu_limit_of(case.context), case.context.number("host.load_average")
     if limit is None or load is None or load < 2 * limit.cpus + 1:
         return None
-    return _factor(
+    found = _factor(
         case, sum_en, sum_zh,
         (f"the load average is {load:g} on {limit.cpus:g} CPUs, so other programs take the server's cores", f"平均负载为 {load:g}，而 CPU 只有 {limit.cpus:g} 个，其他程序占用了服务器的核"),
         case.context.quote("host.load_average", f"load_average {load:g}"),
         Fix(Words("stop or move what else computes here, or give the server cores of its own", "停止或迁走此处的其他计算任务，或给服务器分配专用核"), "top -b -n1 -o %CPU | head -15"),
     )  # fmt: skip
+    return replace(found, title=Words("Other programs take the server's cores", "其他程序占用服务器的核"))
 
 
 def _factor(case: Case, sum_en: str, sum_zh: str, why: tuple[str, str], quote: Quote, fix: Fix) -> Found:
@@ -253,9 +255,9 @@ RULES: Final = (
         proof="live",
         title=Words("The CPU crawls: threads do not fit the CPUs it may use", "CPU 极慢：线程数与可用 CPU 不符"),
         symptoms=Words("tokens/s far below memory bandwidth / weight bytes, `nr_throttled` grows", "tokens/s 远低于 内存带宽/权重字节数，`nr_throttled` 增长"),
-        why=Words("thread pools are sized by the machine's cores, not by quota or affinity; number formats that the CPU emulates", "线程池按整机核数而不是配额或亲和性设定；或数值格式由 CPU 模拟"),
-        needs=Words("threads, cpu.max, affinity, cpu.stat, instruction set, dtype, measured GB/s", "线程数、cpu.max、亲和性、cpu.stat、指令集、dtype、实测 GB/s"),
-        remedy=Words("threads = floor of quota or affinity, bfloat16 where the CPU has it, correct binding", "线程数 = 配额或亲和性向下取整，CPU 支持时用 bfloat16，正确绑核"),
+        why=Words("thread pools are sized by the machine's cores, not by quota or affinity; number formats that the CPU emulates; other programs on the same cores", "线程池按整机核数而不是配额或亲和性设定；或数值格式由 CPU 模拟；或其他程序占用同样的核"),
+        needs=Words("threads, cpu.max, affinity, cpu.stat, load average, instruction set, dtype, measured GB/s", "线程数、cpu.max、亲和性、cpu.stat、平均负载、指令集、dtype、实测 GB/s"),
+        remedy=Words("threads = floor of quota or affinity, bfloat16 where the CPU has it, correct binding, cores of its own", "线程数 = 配额或亲和性向下取整，CPU 支持时用 bfloat16，正确绑核，专用核"),
         check=Words("throttled periods stand still, tokens/s near the roof", "限流周期不再增长，tokens/s 接近上限"),
         judge=cpu_crawls,
         sees=(THREAD_REFUSED, TORCHRUN_NOTICE, HALF_ON_CPU),

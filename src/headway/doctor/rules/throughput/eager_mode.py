@@ -24,7 +24,7 @@ _GIB: Final = 2**30
 def eager_mode(case: Case) -> Found | None:
     eager = _eager(case)
     shape = shape_of(case.load)
-    if eager is None or on_cpu(case.log, case.context, case.device):
+    if eager is None or on_cpu(case.log, case.context, case.device) or (case.exceptions.first and not case.startup.ready):
         return None
     complaint = complains_of(case.context, "throughput")
     share = _share_of_roof(case, shape) if shape else None

@@ -225,7 +225,7 @@ RULES: Final = (
         title=Words("Short prompts wait behind a long one", "短提示词排在长提示词后面"),
         symptoms=Words("short prompts are late only while a very long one is in prefill", "只有在极长提示词预填充期间，短提示词才慢"),
         why=Words("the long prompt fills the steps", "长提示词占满了每一步"),
-        needs=Words("prompt length and times per request", "每个请求的提示词长度和耗时"),
+        needs=Words("prompt length and times per request, or two scrapes some seconds apart", "每个请求的提示词长度和耗时，或相隔数秒的两次指标采样"),
         remedy=Words(
             "chunked prefill, `--long-prefill-token-threshold`, a smaller `--max-num-batched-tokens`, a separate pool", "分块预填充、`--long-prefill-token-threshold`、更小的 `--max-num-batched-tokens`、单独的服务池"
         ),
