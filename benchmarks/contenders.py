@@ -63,6 +63,18 @@ class InProcess:
 
 
 @dataclass(frozen=True)
+class Exchanges:
+    """Requests that were all answered, and the seconds that all of them took together."""
+
+    records: Sequence[Exchange]
+    duration: float
+
+    @property
+    def output_tokens_per_second(self) -> float:
+        return sum(record.output_tokens for record in self.records) / self.duration
+
+
+@dataclass(frozen=True)
 class OverHttp:
     """A running OpenAI-compatible server, asked through streamed completions, the client on the same machine."""
 
@@ -81,12 +93,15 @@ class OverHttp:
         return listener(urlsplit(self.url).port or 80)
 
     def tokens_per_second(self, prompts: Sequence[Prompt], concurrency: int | None = None) -> float:
+        return self.exchanges(prompts, concurrency).output_tokens_per_second
+
+    def exchanges(self, prompts: Sequence[Prompt], concurrency: int | None = None) -> Exchanges:
         plan = LoadPlan(Arrivals(), max_concurrency=concurrency, ready_timeout=0)
         done, duration = asyncio.run(run_load(self.target, prompts, plan, self.tokenizer))
         self._check(done)
         if [record.output_tokens for record in done] != [prompt.output_len for prompt in prompts]:
             raise Failed(f"{self.url} did not generate the tokens that were asked for")
-        return sum(record.output_tokens for record in done) / duration
+        return Exchanges(done, duration)
 
     def first_token_seconds(self, prompt: Prompt) -> float:
         async def one() -> Exchange:
@@ -118,13 +133,13 @@ class Transformers:
 
 
 @contextlib.contextmanager
-def headway_server(model: str, dtype: str) -> Iterator[tuple[str, int, float]]:
+def headway_server(model: str, dtype: str, *flags: str) -> Iterator[tuple[str, int, float]]:
     """`headway serve` on a free port: its address, its process id, the seconds from its start to the first answer."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "headway.cli.main", "serve", model, "--dtype", dtype, "--port", str(port)]
-    command += ["--served-model-name", "bench", "--disable-log-stats"]
+    command += ["--served-model-name", "bench", "--disable-log-stats", *flags]
     with tempfile.TemporaryFile() as log:
         start = time.perf_counter()
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
