@@ -22,11 +22,10 @@ void bind_pointwise(nb::class_<Sink>& sink) {
         released);
     sink.def(
         "activate",
-        [](Sink& self, uintptr_t out, uintptr_t x, uintptr_t codes, uintptr_t scales, int64_t rows, int64_t width, int64_t out_stride,
-           int64_t x_stride, int activation, int dtype, bool gated) {
-            self.submit(self.kernels.activate, Activate{at<void>(out), at<void>(x), {at<int8_t>(codes), at<float>(scales), quantized_stride(width)},
-                                                        rows, width, out_stride, x_stride, static_cast<Activation>(activation),
-                                                        static_cast<Dtype>(dtype), gated});
+        [](Sink& self, uintptr_t out, uintptr_t x, int64_t rows, int64_t width, int64_t out_stride, int64_t x_stride, int activation, int dtype,
+           bool gated) {
+            self.submit(self.kernels.activate, Activate{at<void>(out), at<void>(x), rows, width, out_stride, x_stride,
+                                                        static_cast<Activation>(activation), static_cast<Dtype>(dtype), gated});
         },
         released);
     sink.def(

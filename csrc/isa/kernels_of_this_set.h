@@ -17,8 +17,6 @@ namespace {
 #include "../simd/square.h"
 #include "../simd/i32.h"
 
-#include "../kernels/quantize.inl"
-
 #include "../kernels/activate.inl"
 #include "../kernels/linear_output.inl"
 #include "../kernels/linear_tiles.inl"

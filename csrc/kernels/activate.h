@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "../number.h"
-#include "quantized_rows.h"
 
 namespace headway {
 
@@ -12,9 +11,8 @@ enum class Activation : int { silu = 0, gelu = 1, gelu_tanh = 2, relu = 3 };
 
 // out[r][i] = activation(x[r][i]), times x[r][width + i] when `gated`. In float32, rounded once.
 struct Activate {
-    void* out;                // dtype; not written when `quantized.codes` is there
+    void* out;                // dtype
     const void* x;            // dtype, rows of width, or 2 * width when gated
-    QuantizedRows quantized;  // codes null without
     int64_t rows, width;
     int64_t out_stride, x_stride;  // numbers from one row to the next
     Activation activation;

@@ -30,23 +30,10 @@ void activate_rows(const Activate& a, Team& team) {
     }
 }
 
-template <class T, Activation activation, bool gated>
-void activate_of(const Activate& a, Team& team) {
-    if (a.quantized.codes == nullptr) return activate_rows<T, activation, gated>(a, team);
-    const auto [begin, end] = team.share(a.rows);
-    for (int64_t row = begin; row < end; ++row) {
-        const T* x = static_cast<const T*>(a.x) + row * a.x_stride;
-        quantize_row(a.quantized, row, a.width, [&](int64_t i, int64_t left) {
-            const F32 v = activated<activation>(load(x + i, left));
-            return rounded<T>(gated ? v * load(x + a.width + i, left) : v);
-        });
-    }
-}
-
 template <class T, Activation activation>
 void activate_or_gate(const Activate& a, Team& team) {
-    if (a.gated) activate_of<T, activation, true>(a, team);
-    else activate_of<T, activation, false>(a, team);
+    if (a.gated) activate_rows<T, activation, true>(a, team);
+    else activate_rows<T, activation, false>(a, team);
 }
 
 template <class T>

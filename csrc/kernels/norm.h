@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "../number.h"
-#include "quantized_rows.h"
 
 namespace headway {
 
@@ -13,12 +12,11 @@ namespace headway {
 //   layer:  (x - mean(x)) / sqrt(variance(x) + epsilon)
 // With `residual` the result is added to it: out = residual + scale * normed. Numbers of a row are neighbours; out may be x or residual.
 struct Norm {
-    void* out;             // dtype; not written when `quantized.codes` is there
+    void* out;             // dtype
     const void* x;         // dtype
     const void* weight;    // dtype, or float32 when `wide`: then rms is rounded once, else the normed row is rounded before the product
     const void* bias;      // as weight, or null; layer only
     const void* residual;  // dtype, rows of out_stride; or null
-    QuantizedRows quantized;  // with one head only; codes null without
     int64_t rows, heads, width;
     int64_t out_stride, x_stride;  // numbers from one row to the next
     float epsilon, scale;

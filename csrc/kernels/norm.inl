@@ -51,18 +51,15 @@ void norm_rows(const Norm& a, Team& team) {
         T* out = static_cast<T*>(a.out) + place;
         const T* residual = a.residual ? static_cast<const T*>(a.residual) + place : nullptr;
         const NormedRow normed = normed_row<layer>(x, a.width, a.epsilon);
-        const auto value = [&](int64_t i, int64_t left) {
+        for (int64_t i = 0; i < a.width; i += F32::width) {
+            const int64_t left = a.width - i;
             F32 v = load(x + i, left);
             v = (layer ? v - normed.mean : v) * normed.factor;
             if (!layer && sizeof(W) == sizeof(T)) v = rounded<T>(v);
             const F32 w = load(weight + i, left);
             v = bias ? fma(v, w, load(bias + i, left)) : v * w;
-            return residual ? fma(v, scale, load(residual + i, left)) : v;
-        };
-        if (a.quantized.codes) {
-            quantize_row(a.quantized, part, a.width, [&](int64_t i, int64_t left) { return rounded<T>(value(i, left)); });
-        } else {
-            for (int64_t i = 0; i < a.width; i += F32::width) store(out + i, value(i, a.width - i), a.width - i);
+            if (residual) v = fma(v, scale, load(residual + i, left));
+            store(out + i, v, left);
         }
     }
 }

@@ -86,6 +86,30 @@ inline double mass(const Tempered& row, float floor) {
     return sum;
 }
 
+constexpr int levels = 8;
+constexpr float depths[levels] = {1, 2, 3.5f, 5, 7.5f, 10, 15, 20};  // below the top: how far to look for numbers that stay
+
+// The first level at which the numbers weigh at least `share` of all of them; `total` becomes what all weigh.
+inline int level_of(const Tempered& row, float floor, float share, double& total) {
+    double sums[levels + 1] = {};
+    over_blocks(row.n, [&](int64_t start, int64_t count) {
+        F32 parts[levels + 1];
+        for (F32& part : parts) part = F32::zero();
+        for (int64_t i = start; i < start + count; i += F32::width) {
+            const F32 v = row.at(i);
+            const F32 weight = select(at_least(v, F32::all(floor)), row.weight(v), F32::zero());
+            for (int k = 0; k < levels; ++k)
+                parts[k] = parts[k] + select(at_least(v, F32::all(row.top - depths[k])), weight, F32::zero());
+            parts[levels] = parts[levels] + weight;
+        }
+        for (int k = 0; k <= levels; ++k) sums[k] += reduce_add(parts[k]);
+    });
+    total = sums[levels];
+    int level = 0;
+    while (level < levels && sums[level] < share * total) ++level;
+    return level;
+}
+
 // The numbers from `bound` on, in their order.
 inline int64_t collect(const Tempered& row, float bound, Candidate* out) {
     int64_t found = 0;
@@ -111,10 +135,10 @@ struct Kept {
 // The candidates from `floor` on that top_k and top_p leave. Looks at few numbers first, then at more until these are enough.
 inline Kept keep_head(const Tempered& row, float floor, int64_t top_k, float top_p, Candidate* scratch) {
     const bool whole = top_k >= row.n;  // then probabilities are those of all numbers, else of the top_k
-    const double total = whole ? mass(row, floor) : 0;
+    double total = 0;
     Candidate* copy = scratch + row.n;
-    for (float depth = 5;; depth *= 2) {
-        const float bound = depth > 40 ? floor : row.top - depth > floor ? row.top - depth : floor;
+    for (int level = whole ? level_of(row, floor, top_p, total) : 3;; ++level) {
+        const float bound = level < levels && row.top - depths[level] > floor ? row.top - depths[level] : floor;
         const int64_t found = collect(row, bound, scratch);
         const bool all = bound == floor;
         if (!all && !whole && found < top_k) continue;

@@ -55,6 +55,11 @@ inline __m256i narrowed(F32 a) {
 #endif
 }
 
+// Whole numbers as int8, saturated.
+inline void store_codes(int8_t* p, F32 whole) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(whole.v)));
+}
+
 inline void store(float* p, F32 a) { _mm512_storeu_ps(p, a.v); }
 inline void store(float* p, F32 a, int64_t left) { _mm512_mask_storeu_ps(p, first(left), a.v); }
 inline void store(bf16* p, F32 a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrowed(a)); }
@@ -135,6 +140,12 @@ inline __m128i narrowed(F32 a) {
     const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q));
     const __m256i chosen = _mm256_blendv_epi8(near, _mm256_set1_epi32(0x7fc0), nan);
     return _mm_packus_epi32(_mm256_castsi256_si128(chosen), _mm256_extracti128_si256(chosen, 1));
+}
+
+inline void store_codes(int8_t* p, F32 whole) {
+    const __m256i ints = _mm256_cvtps_epi32(whole.v);
+    const __m128i shorts = _mm_packs_epi32(_mm256_castsi256_si128(ints), _mm256_extracti128_si256(ints, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(shorts, shorts));
 }
 
 inline void store(float* p, F32 a) { _mm256_storeu_ps(p, a.v); }

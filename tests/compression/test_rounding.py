@@ -63,3 +63,10 @@ def test_zero_stays_zero() -> None:
     weight = WEIGHT.abs() + 0.1
     weight[:, 5] = 0.0
     assert float(nearest(weight, Grid(4, False, 32, torch.float32)).weight()[:, 5].abs().max()) == 0.0
+
+
+def test_groups_far_from_zero() -> None:
+    """The range reaches to 0, where the zero point is."""
+    for weight in (WEIGHT + 5.0, WEIGHT - 5.0):
+        found = nearest(weight, Grid(4, False, 32, torch.float32))
+        assert float((found.weight() - weight).abs().max()) <= float(found.scales.max()) / 2 + 1e-6

@@ -26,7 +26,7 @@ STATES = {
     "long-prompts": (12, "F2", ("1 of 13 prompts", "more than 2,000 tokens", "--long-prefill-token-threshold")),
     "capped": (6, "T1", ("2 sequences run", "14 requests wait", "--max-num-seqs 4")),
     "full": (6, "T2", ("4 sequences running and 12 waiting", "1,280 tokens", "284 tokens")),
-    "preempting": (30, "T3", ("152 preemptions",)),
+    "preempting": (22, "T3", ("3 preemptions", "--kv-cache-dtype fp8")),
 }
 
 

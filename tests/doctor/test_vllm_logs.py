@@ -18,13 +18,13 @@ KNOWN = {
     "cache-of-few-blocks": ("T2", ("1,280 tokens", "--num-gpu-blocks-override 10")),
     "context-too-long": ("L16", ("16384", "--max-model-len 8192")),
     "cache-too-small": ("O2", ("--max-model-len 46464", "VLLM_CPU_KVCACHE_SPACE=3", "2.81 GiB")),
-    "cache-beyond-memory": ("O4", ("VLLM_CPU_KVCACHE_SPACE",)),
+    "cache-beyond-memory": ("O4", ("200 GiB was asked for", "VLLM_CPU_KVCACHE_SPACE=12")),
     "wrong-quantization": ("Q5", ("drop the flag",)),
     "missing-model": ("L1", ("/models/no-such-model",)),
     "unknown-name-offline": ("L1", ("no-such-owner/no-such-model",)),
     "heads-do-not-divide": ("D1", ("9 attention heads",)),
     "port-taken": ("N18", ("8101", "--port 8102")),
-    "truncated-weights": ("L7", ("model.safetensors",)),
+    "truncated-weights": ("L7", ("truncated", "download these files again")),
     "no-tokenizer": ("L6", ("tokenizer",)),
 }
 

@@ -49,10 +49,13 @@ class CapacityReport:
     def equation(self) -> str:
         """The numbers in one line, for the log."""
         g = self.geometry
+        vector = f"{g.head_dim} x {self.kv_dtype_bytes} B"
+        if g.scale_bytes:
+            vector = f"({vector} + {g.scale_bytes} B)"
         return (
             f"weights {byte_text(self.weight_bytes)}; KV cache {byte_text(self.kv_bytes)} = ({self.num_blocks} + 1 null) blocks"
             f" x {self.block_size} tokens x {self.bytes_per_token} B"
-            f" (2 x {g.layers} layers x {g.kv_heads} KV heads x {g.head_dim} x {self.kv_dtype_bytes} B);"
+            f" (2 x {g.layers} layers x {g.kv_heads} KV heads x {vector});"
             f" budget {byte_text(self.budget.nbytes)} = {self.budget.rule};"
             f" {self.tokens} tokens, max_model_len {self.max_model_len}, {self.max_concurrency:.2f} sequences of that length at once"
         )

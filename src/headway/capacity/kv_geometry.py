@@ -12,15 +12,17 @@ from headway.errors import CapacityError
 
 @dataclass(frozen=True, slots=True)
 class KvGeometry:
-    """`layers` that keep keys and values, each `kv_heads` vectors of `head_dim` per token for keys and again for values."""
+    """`layers` that keep keys and values, each `kv_heads` vectors of `head_dim` per token for keys and again for values. `scale_bytes`
+    are kept beside each vector: 4 where it is quantized."""
 
     layers: int
     kv_heads: int
     head_dim: int
+    scale_bytes: int = 0
 
     def bytes_per_token(self, dtype_bytes: int) -> int:
-        """2 x layers x kv_heads x head_dim x dtype_bytes: one key and one value vector per head and layer."""
-        return 2 * self.layers * self.kv_heads * self.head_dim * dtype_bytes
+        """2 x layers x kv_heads x (head_dim x dtype_bytes + scale_bytes): one key and one value vector per head and layer."""
+        return 2 * self.layers * self.kv_heads * (self.head_dim * dtype_bytes + self.scale_bytes)
 
     def bytes_per_block(self, block_size: int, dtype_bytes: int) -> int:
         """Bytes of `block_size` tokens over all layers."""

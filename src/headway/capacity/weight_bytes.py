@@ -22,9 +22,9 @@ class IntegerShare:
 NO_INTEGERS: Final = IntegerShare()
 
 
-def loaded_weight_bytes(card: ModelCard, dtype_bytes: int) -> int:
-    """Bytes when every parameter is kept in a dtype of `dtype_bytes`."""
-    return held_weight_bytes(card.parameters, head_copy(card), dtype_bytes)
+def loaded_weight_bytes(card: ModelCard, dtype_bytes: int, integers: IntegerShare = NO_INTEGERS) -> int:
+    """Bytes when every parameter that is no integer is kept in a dtype of `dtype_bytes`."""
+    return held_weight_bytes(card.parameters, head_copy(card), dtype_bytes, integers)
 
 
 def held_weight_bytes(parameters: int, copied: int, dtype_bytes: int, integers: IntegerShare = NO_INTEGERS) -> int:

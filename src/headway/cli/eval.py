@@ -39,6 +39,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--max-length", type=click.IntRange(16), metavar="TOKENS", help="Longest sequence. [default: texts 1024, questions what the model reads]")
 @click.option("--stride", type=click.IntRange(1), metavar="TOKENS", help="New tokens of a window of text. [default: half of it]")
 @click.option("--cache/--no-cache", "keep", default=True, show_default=True, help="Keep what the baseline said, and use it again.")
+@click.option("--accept-licence", multiple=True, metavar="WORD", help="Accept a licence that must be accepted.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def eval_command(model: str | None, as_json: bool, **given: Any) -> None:
     """Measure MODEL: perplexity of a text, and questions with answers to choose from. With --against also how far its
@@ -86,7 +87,7 @@ def _evaluated(model: str | None, given: dict[str, Any], progress: Progress) -> 
     if given["method"] is not None:
         from headway.cli.eval_quantize import quantized
 
-        model = str(quantized(model, given["method"], given["output"], progress))
+        model = str(quantized(model, given["method"], given["output"], given["accept_licence"], progress))
     return evaluate(model, request, progress)
 
 
@@ -100,6 +101,7 @@ def _request(model: str | None, given: dict[str, Any]) -> EvaluationRequest:
         tasks=tuple(read_task(path, given["num_fewshot"]) for path in given["tasks"]) or (packaged_task(),),
         against=model if given["method"] is not None else given["against"], threshold=share(given["threshold"]), dtype=given["dtype"],
         max_length=given["max_length"], stride=given["stride"], limit=given["limit"], keep=given["keep"],
+        accept_licence=given["accept_licence"],
     )  # fmt: skip
 
 

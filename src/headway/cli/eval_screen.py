@@ -30,6 +30,8 @@ def show(found: Evaluation) -> None:
     console.print(f"{found.decision.upper()}: {_said(found)}", style=_STYLES[found.decision], soft_wrap=True)
     if found.cause is not None:
         console.print(f"Likely cause: {found.cause}", soft_wrap=True)
+    elif found.decision == "fail" and found.problem is None:
+        console.print("Nothing points to a damaged file. Formats with more bits, awq and gptq lose less (docs/quantization.md).", soft_wrap=True)
 
 
 def _table(rows: list[_Row], *, compared: bool) -> Iterator[str]:

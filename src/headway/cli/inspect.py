@@ -116,9 +116,11 @@ def _plain(value: Any) -> Any:
 
 
 def _fits(card: ModelCard, memory: MemoryBudget, kept: KvGeometry | None) -> dict[str, Any]:
-    """Arithmetic for the default flags: bf16, block 16, default KV budget. `verdict` is a sentence. Without `kept`, what
+    """Arithmetic for the default flags: bf16 (and integers where they stay integers), block 16, default KV budget. `verdict` is a sentence. Without `kept`, what
     the configuration says."""
-    weights = loaded_weight_bytes(card, RUN_DTYPE_BYTES)
+    from headway.models.loaded_shape import loaded_integers  # imports torch, which takes a second
+
+    weights = loaded_weight_bytes(card, RUN_DTYPE_BYTES, loaded_integers(card, RUN_DTYPE_BYTES))
     known: dict[str, Any] = {
         "memory_limit": memory.limit,
         "memory_available": memory.available,

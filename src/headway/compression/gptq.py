@@ -69,12 +69,9 @@ def _renew(scales: torch.Tensor, zeros: torch.Tensor | None, at: int, grid: Grid
 
 def _factor(hessian: torch.Tensor, damping: float) -> torch.Tensor:
     """Upper Cholesky factor of the inverse, with as little damping as makes it exist."""
-    matrix = hessian.clone()
-    diagonal = matrix.diagonal()
-    mean = diagonal.mean()
-    diagonal[diagonal == 0] = mean  # inputs that no text has: their errors go nowhere
+    mean = hessian.diagonal().mean()
     while True:
-        damped = matrix.clone()
+        damped = hessian.clone()
         damped.diagonal().add_(damping * mean)
         lower, failed = torch.linalg.cholesky_ex(damped)
         if not int(failed):

@@ -20,12 +20,12 @@ from headway.models.recorded_forward import StepLimits
 
 
 def assemble(
-    config: EngineConfig, model: CausalLM, tokenizer: Tokenizer, capacity: CapacityReport, dtype: torch.dtype,
+    config: EngineConfig, model: CausalLM, tokenizer: Tokenizer, capacity: CapacityReport, kept: torch.dtype,
     parts: Arithmetic, processors: list[LogitsProcessor], observers: Observers | None,
 ) -> EngineCore:  # fmt: skip
-    """Reserves the KV cache; its pages are committed when they are first written."""
+    """Reserves the KV cache, in dtype `kept`; its pages are committed when they are first written."""
     num_blocks = capacity.num_blocks + 1  # the null block
-    storage = PagedKV(num_blocks, config.block_size, model.config.kv_shape, dtype)
+    storage = PagedKV(num_blocks, config.block_size, model.config.kv_shape, kept)
     manager = KVCacheManager(num_blocks, config.block_size, caching=config.enable_prefix_caching)
     limits = SchedulerLimits(
         config.max_num_batched_tokens, config.max_num_seqs, config.long_prefill_token_threshold,

@@ -14,17 +14,17 @@ from headway.capacity.kv_geometry import KvGeometry
 from headway.engine.config import EngineConfig
 from headway.errors import ConfigError
 from headway.host.memory_budget import memory_budget, process_rss
-from headway.kernels.paged_kv import KVShape
+from headway.kernels.paged_kv import SCALE_BYTES, KVShape
 
 _log = logging.getLogger(__name__)
 _GIB = 1 << 30
 
 
 def cache_size(
-    config: EngineConfig, card: ModelCard, shape: KVShape, dtype: torch.dtype, weight_bytes: int, *,
+    config: EngineConfig, card: ModelCard, shape: KVShape, kept: torch.dtype, weight_bytes: int, *,
     to_load: int = 0, longest: int | None = None,
 ) -> CapacityReport:  # fmt: skip
-    """`weight_bytes` are in memory in the end, of which `to_load` are not there yet. `longest` is the length that the model was loaded for: with
+    """`kept` is the dtype of the cache. `weight_bytes` are in memory in the end, of which `to_load` are not there yet. `longest` is the length that the model was loaded for: with
     `--max-model-len auto` a sequence may not become longer. Raises ConfigError, CapacityError."""
     budget = kv_budget(
         memory_budget(), resident_bytes=process_rss(), weight_bytes=to_load,
@@ -32,8 +32,8 @@ def cache_size(
     )  # fmt: skip
     automatic = config.max_model_len == AUTO
     report = fit(
-        KvGeometry(shape.num_layers, shape.num_kv_heads, shape.head_dim), budget, weight_bytes=weight_bytes,
-        kv_dtype_bytes=dtype.itemsize, block_size=config.block_size, max_model_len=config.max_model_len,
+        KvGeometry(shape.num_layers, shape.num_kv_heads, shape.head_dim, SCALE_BYTES.get(kept, 0)), budget, weight_bytes=weight_bytes,
+        kv_dtype_bytes=kept.itemsize, block_size=config.block_size, max_model_len=config.max_model_len,
         context_length=longest if automatic and longest is not None else card.context_length,
         num_blocks_override=config.num_gpu_blocks_override,
         allow_longer_context=os.environ.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "0") == "1",

@@ -14,6 +14,7 @@ from headway.models.implementation import IMPLEMENTATIONS, Implementation
 
 CHOICES = {
     "dtype": ("auto", "half", "float16", "bfloat16", "float", "float32"),
+    "kv_cache_dtype": ("auto", "int8"),
     "logprobs_mode": ("raw_logprobs", "raw_logits", "processed_logprobs", "processed_logits"),
     "model_impl": IMPLEMENTATIONS,
     "scheduling_policy": ("fcfs", "priority"),
@@ -70,6 +71,7 @@ class EngineConfig:
     block_size: int = 16
     gpu_memory_utilization: float | None = None  # on a CPU: fraction of the memory limit
     kv_cache_memory_bytes: int | None = None
+    kv_cache_dtype: str = "auto"  # auto = that of the model
     num_gpu_blocks_override: int | None = None
     enable_prefix_caching: bool = True
     # scheduler

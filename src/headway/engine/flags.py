@@ -21,7 +21,7 @@ BUILT_FLAGS: tuple[Flag, ...] = (
     Flag("hf-overrides", "json", {}, "Values that replace those of config.json, object merged into object.", M),
     Flag("disable-sliding-window", "bool", False, "Cut the context to the sliding window, so that no window is needed.", M),
     Flag("dtype", "text", "auto", "Data type of weights and computation; auto = bfloat16 for half and quantized weights.", M, choices=CHOICES["dtype"]),
-    Flag("quantization", "text", None, "Weight format; must agree with the checkpoint, which decides when this is absent.", M, aliases=("-q",)),
+    Flag("quantization", "text", None, "Weight format; a quantized checkpoint has its own, fp8, int8 and int4 quantize another one while it is loaded.", M, aliases=("-q",)),
     Flag(
         "max-model-len", "size", None, "Longest prompt plus answer in tokens; absent = the model's own, auto or -1 = what fits the KV cache.", M,
         words={"auto": -1}, span=SPANS["max_model_len"],
@@ -42,6 +42,7 @@ BUILT_FLAGS: tuple[Flag, ...] = (
         aliases=("device-memory-utilization",), span=SPANS["gpu_memory_utilization"],
     ),
     Flag("kv-cache-memory-bytes", "size", None, "Size of the KV cache; absent = the smaller of 2 GiB and 25 % of the available memory.", C, span=SPANS["kv_cache_memory_bytes"]),
+    Flag("kv-cache-dtype", "text", "auto", "Data type of the KV cache: auto = that of the model; int8 = half of bfloat16's memory, with a scale for each token and head.", C, choices=CHOICES["kv_cache_dtype"]),
     Flag("num-gpu-blocks-override", "int", None, "Number of KV blocks, instead of a size.", C, span=SPANS["num_gpu_blocks_override"]),
     Flag("enable-prefix-caching", "bool", True, "Keep computed prompts for requests that begin alike.", C),
     # scheduler

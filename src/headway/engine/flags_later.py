@@ -38,7 +38,6 @@ LATER_FLAGS: tuple[Flag, ...] = (
     Flag("pooler-config", "json", {}, "Pooling of embedding models.", M, feature="pooling models", comes=DEPTH),
     Flag("disable-cascade-attn", "bool", True, "No cascade attention.", M, note="There is no cascade attention."),
     # cache
-    Flag("kv-cache-dtype", "text", "auto", "Data type of the KV cache.", C, feature="quantized KV cache", comes=KERNELS),
     Flag("prefix-caching-hash-algo", "text", "sha256", "Hash of cached prefixes.", C, feature="choice of hash", comes=DEPTH),
     Flag("kv-offloading-size", "float", None, "GiB of KV cache kept elsewhere.", C, feature="KV offloading", comes=DEPTH),
     Flag("kv-offloading-backend", "text", "native", "Where offloaded KV goes.", C, feature="KV offloading", comes=DEPTH),

@@ -19,6 +19,7 @@ from headway.capacity.fit import CapacityReport
 from headway.engine.admission import AdmissionLimits
 from headway.engine.assembly import assemble
 from headway.engine.batch_invariance import arithmetic
+from headway.engine.cache_dtype import cache_dtype
 from headway.engine.cache_size import cache_size, log_cache_size
 from headway.engine.compute_dtype import compute_dtype
 from headway.engine.config import EngineConfig
@@ -68,6 +69,7 @@ def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress
     dtype = compute_dtype(config.dtype, card)
     _log.info("Initializing a V1 LLM engine (v%s) with config: %s, dtype=%s, %s", __version__, config, dtype, threads)
     parts = arithmetic(config.batch_invariant, dtype)
+    kept = cache_dtype(config.kv_cache_dtype, dtype, parts.kernels)
     processors = processor_classes(config.logits_processors)
     tokenizer = _tokenizer(config, card)
     defaults = default_sampling(config, card)
@@ -76,10 +78,10 @@ def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress
     started = time.monotonic()
     on_stage("warming", 0.0)
     capacity = cache_size(
-        config, card, model.config.kv_shape, dtype, planned.weight_bytes, longest=planned.expected.max_model_len
+        config, card, model.config.kv_shape, kept, planned.weight_bytes, longest=planned.expected.max_model_len
     )
     log_cache_size(capacity)
-    core = assemble(config, model, tokenizer, capacity, dtype, parts, make_processors(processors, config), observers)
+    core = assemble(config, model, tokenizer, capacity, kept, parts, make_processors(processors, config), observers)
     warm_up(core.runner)
     _log.info("init engine (profile, create kv cache, warmup model) took %.2f s", time.monotonic() - started)
     _log.info("Supported tasks: ['generate']")

@@ -9,6 +9,7 @@ import torch
 from headway.artifacts.card import ModelCard
 from headway.capacity.fit import AUTO, CapacityReport
 from headway.capacity.weight_bytes import NO_INTEGERS, head_copy, held_weight_bytes
+from headway.engine.cache_dtype import cache_dtype
 from headway.engine.cache_size import cache_size
 from headway.engine.config import EngineConfig
 from headway.errors import NotBuiltError
@@ -42,7 +43,8 @@ def planned_model(
     if isinstance(plan, NativePlan):
         copied, integers = head_copy(plan.card), plan.integers(kernels)
     weights = held_weight_bytes(plan.parameters, copied, dtype.itemsize, integers)
-    expected = cache_size(config, card, plan.config.kv_shape, dtype, weights, to_load=weights)
+    kept = cache_dtype(config.kv_cache_dtype, dtype, kernels)
+    expected = cache_size(config, card, plan.config.kv_shape, kept, weights, to_load=weights)
     if expected.max_model_len != context:
         plan = _plan(config, card, expected.max_model_len, kernels, rounding)
     return PlannedModel(plan, expected, weights)

@@ -23,6 +23,7 @@ from headway.evaluation.record import Record, read_record
 from headway.evaluation.scoring import ScoringRequest
 from headway.evaluation.subject import Subject
 from headway.host.instruction_set import instruction_set
+from headway.kernels.choice import default_kernels
 from headway.version import __version__
 
 _log = logging.getLogger(__name__)
@@ -99,7 +100,7 @@ def record_key(subject: Subject, requests: Sequence[ScoringRequest], notes: Path
         "version": [__version__, SCORING, torch.__version__, instruction_set().model],
         "files": [remembered_sha256(path, notes) for path in card.files],
         "config": [card.architecture, card.config, card.quantization],
-        "settings": [str(subject.dtype), subject.known, subject.longest],
+        "settings": [str(subject.dtype), default_kernels(subject.dtype).name, subject.known, subject.longest],
         "requests": [digest.hexdigest(), hidden],
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()

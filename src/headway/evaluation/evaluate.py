@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from headway.errors import HeadwayError
 from headway.evaluation.baseline import Baseline, baseline_of, evaluation_cache
+from headway.evaluation.baseline_cache import BaselineCache
 from headway.evaluation.diagnosis.cause import likely_cause
 from headway.evaluation.diagnosis.other_settings import Probe
 from headway.evaluation.evaluation import Evaluation, alone, compared, verdict
@@ -39,7 +40,7 @@ _PROBE_TOKENS: Final = 512
 def evaluate(model: str, request: EvaluationRequest, progress: Progress = lambda stage, done: None) -> Evaluation:
     """Raises HeadwayError when nothing can be said: no such model, no memory, a baseline that cannot be read."""
     try:
-        subject = find_subject(model, request.dtype, request.max_length, progress)
+        subject = find_subject(model, request, progress)
     except HeadwayError as error:
         if error.reason not in DAMAGED:
             raise
@@ -48,15 +49,10 @@ def evaluate(model: str, request: EvaluationRequest, progress: Progress = lambda
     material = _material(request, vocabulary)
     work = work_of(material, vocabulary)
     settings = request.settings(str(subject.dtype).removeprefix("torch."), material.width)
-    base_subject = None if request.against is None else find_subject(request.against, request.dtype, request.max_length, progress)
-    base_work = None if base_subject is None else work_of(material, subject_vocabulary(base_subject))
-    counted = _Counted(progress, work.tokens + (base_work.tokens if base_work else 0))
     with evaluation_cache(request.keep) as cache:
-        base = None
-        if base_subject is not None and base_work is not None:
-            counted.stage = f"asking {base_subject.reference}"
-            base = baseline_of(base_subject, base_work, cache, progress, counted.add, hidden=True)
-            _let_go()
+        counted = _Counted(progress, work.tokens)
+        base = _baseline(request, material, cache, progress, counted, hidden=True)
+        base_subject = None if base is None else base.subject
         counted.stage = f"asking {model}"
         try:
             measured = measure(subject, work, base, progress, counted.add)
@@ -76,19 +72,14 @@ def evaluate_server(
     """A server that speaks the API of OpenAI and scores prompts. Texts become tokens by the tokenizer of the model `tokenizer`, else by the
     server's. Raises HeadwayError as `evaluate`, and where the server does not answer as it must."""
     with RemoteModel(url, model, api_key) as remote:
-        subject = None if tokenizer is None else find_subject(tokenizer, request.dtype, request.max_length, progress)
+        subject = None if tokenizer is None else find_subject(tokenizer, request, progress)
         vocabulary = remote_vocabulary(remote, subject, request.max_length)
         material = _material(request, vocabulary)
         work = work_of(material, vocabulary)
-        base_subject = None if request.against is None else find_subject(request.against, request.dtype, request.max_length, progress)
-        base_work = None if base_subject is None else work_of(material, subject_vocabulary(base_subject))
-        counted = _Counted(progress, work.tokens + (base_work.tokens if base_work else 0))
         name, settings = f"{remote.name} at {remote.url}", request.settings(None, material.width)
         with evaluation_cache(request.keep) as cache:
-            base = None
-            if base_subject is not None and base_work is not None:
-                counted.stage = f"asking {base_subject.reference}"
-                base = baseline_of(base_subject, base_work, cache, progress, counted.add, hidden=False)
+            counted = _Counted(progress, work.tokens)
+            base = _baseline(request, material, cache, progress, counted, hidden=False)
             counted.stage = f"asking {name}"
             try:
                 measured = measure_remote(remote, work, counted.add)
@@ -110,12 +101,29 @@ class _Counted:
     """Progress by tokens."""
 
     def __init__(self, progress: Progress, total: int):
-        self.stage = ""
-        self._progress, self._total, self._done = progress, max(total, 1), 0
+        self.stage, self.total = "", max(total, 1)
+        self._progress, self._done = progress, 0
 
     def add(self, tokens: int) -> None:
         self._done += tokens
-        self._progress(self.stage, self._done / self._total)
+        self._progress(self.stage, self._done / self.total)
+
+
+def _baseline(request: EvaluationRequest, material: Material, cache: BaselineCache, progress: Progress, counted: _Counted, *, hidden: bool) -> Baseline | None:
+    """Nothing but its results is in memory afterwards."""
+    if request.against is None:
+        return None
+    subject = find_subject(request.against, request, progress)
+    work = work_of(material, subject_vocabulary(subject))
+    counted.stage, counted.total = f"asking {request.against}", counted.total + work.tokens
+    try:
+        return baseline_of(subject, work, cache, progress, counted.add, hidden=hidden)
+    except NotNumbersError as error:
+        raise HeadwayError(
+            f"nothing can be measured against {request.against}: {error.message}", reason="not_numbers", param="against", fix="Choose another baseline."
+        ) from None
+    finally:
+        _let_go()
 
 
 def _material(request: EvaluationRequest, vocabulary: Vocabulary) -> Material:

@@ -28,6 +28,7 @@ class EvaluationRequest:
     stride: int | None = None
     limit: int | None = None
     keep: bool = True
+    accept_licence: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises ConfigError."""

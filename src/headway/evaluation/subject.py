@@ -17,6 +17,7 @@ from headway.engine.compute_dtype import compute_dtype
 from headway.engine.config import EngineConfig
 from headway.engine.configured_card import configured_card
 from headway.errors import ArtifactError, CapacityError, ConfigError
+from headway.evaluation.request import EvaluationRequest
 from headway.evaluation.scoring import Progress
 from headway.host.cpu_budget import cpu_budget
 from headway.host.memory_budget import memory_budget
@@ -57,17 +58,18 @@ class Subject:
         return self.tokenizer.bos_id if self.tokenizer.bos_id is not None else next(iter(self.tokenizer.eos_ids), 0)
 
 
-def find_subject(reference: str, dtype: str, max_length: int | None, progress: Progress) -> Subject:
+def find_subject(reference: str, request: EvaluationRequest, progress: Progress) -> Subject:
     """Headers, configuration and tokenizer; no weights. Raises ArtifactError, ConfigError, NotBuiltError."""
-    card = configured_card(EngineConfig(reference, dtype=dtype), lambda done: progress(f"fetching {reference}", done))
+    config = EngineConfig(reference, dtype=request.dtype, accept_licence=request.accept_licence)
+    card = configured_card(config, lambda done: progress(f"fetching {reference}", done))
     _refuse_encoders(card)
     check_claim(card)
-    context = card.context_length
+    context, max_length = card.context_length, request.max_length
     if max_length is not None and context is not None and max_length > context:
         raise ConfigError(
             f"--max-length {max_length} is more than the {context} tokens that {reference} reads", param="max_length", fix=f"Use at most {context}."
         )
-    return Subject(reference, card, load_tokenizer(card), compute_dtype(dtype, card), max_length or context or USUAL_LENGTH)
+    return Subject(reference, card, load_tokenizer(card), compute_dtype(request.dtype, card), max_length or context or USUAL_LENGTH)
 
 
 def planned(subject: Subject, card: ModelCard | None = None) -> ModelPlan:

@@ -75,6 +75,9 @@ class Kernels:
     """x [..., n], weight [n], epsilon -> x / sqrt(mean(x^2) + epsilon) * weight in the dtype of x. A float32 weight with
     another x is multiplied in float32, before the result is rounded."""
 
+    add_rms_norm: Callable[[torch.Tensor, torch.Tensor, torch.Tensor, float, float], torch.Tensor]
+    """residual [T, n], x [T, n], weight [n], epsilon, scale -> residual + scale * `rms_norm` of x."""
+
     norm_heads: Callable[[torch.Tensor, torch.Tensor, float], None]
     """x_ [T, heads, D] (strided is fine), weight [heads, D], epsilon: `rms_norm` of every head, in place."""
 
@@ -135,6 +138,9 @@ class Kernels:
 
     integers: IntegerKernels | None = None
     """None: the backend computes with floats only, and matrices of integers reach `pack_linear` dequantized."""
+
+    quantized_cache: bool = False
+    """Whether `store` and `attend` take a PagedKV of int8, with rows and queries in the dtype of the model."""
 
     tape: Any = None
     """Native kernels: the `Tape` that calls go to, and that can record them."""

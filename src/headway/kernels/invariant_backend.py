@@ -6,6 +6,7 @@ from headway.kernels.interface import Kernels
 from headway.kernels.invariant_attention import attend, plan, store
 from headway.kernels.invariant_rows import (
     ACTIVATIONS,
+    add_rms_norm,
     add_scaled,
     finish_logits,
     gelu_gate,
@@ -23,7 +24,7 @@ from headway.kernels.torch_pointwise import embed, layer_norm, layer_norm_heads
 from headway.kernels.torch_sampling import TORCH_SAMPLING
 
 INVARIANT = Kernels(
-    name="invariant", embed=embed, add_rows=add_rows, select_rows=select_rows, add_scaled=add_scaled, pack_linear=pack_linear, rms_norm=rms_norm, norm_heads=norm_heads, rotate=rotate, silu_gate=silu_gate,
+    name="invariant", embed=embed, add_rows=add_rows, select_rows=select_rows, add_scaled=add_scaled, pack_linear=pack_linear, rms_norm=rms_norm, add_rms_norm=add_rms_norm, norm_heads=norm_heads, rotate=rotate, silu_gate=silu_gate,
     gelu_tanh_gate=gelu_tanh_gate, gelu_gate=gelu_gate, layer_norm=layer_norm, layer_norm_heads=layer_norm_heads, activations=ACTIVATIONS,
     rotary_tables=rotary_tables, finish_logits=finish_logits, plan=plan, store=store, rotate_and_store=one_after_the_other(rotate, store), attend=attend, attend_rows=attend_rows, sampling=TORCH_SAMPLING,
 )  # fmt: skip

@@ -98,6 +98,12 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Ten
     return (normed * weight).to(x.dtype)
 
 
+def add_rms_norm(
+    residual: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, epsilon: float, scale: float
+) -> torch.Tensor:
+    return add_scaled(residual, rms_norm(x, weight, epsilon), scale)
+
+
 def norm_heads(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> None:
     x.copy_(rms_norm(x, weight, epsilon))
 

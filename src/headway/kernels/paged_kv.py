@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import torch
+
+
+# Bytes beside each vector of a head, by dtype: the scale of its codes.
+SCALE_BYTES: Final = {torch.int8: 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,9 @@ class PagedKV:
     head_dim] ready for a batched matmul. Memory starts as zero pages that the system commits when they are first
     written. Padding in the kernels reads block 0 and the unwritten rest of last blocks: whatever lies there must be
     finite, because 0 x NaN is NaN. Hence zeros at the start, and `clear` for blocks of a request that went wrong.
+
+    In int8 a number is code * scale, and `scales` has one scale for each token and head, [2, kv heads, blocks, block_size] float32 per
+    layer; in other dtypes it is empty.
     """
 
     def __init__(self, num_blocks: int, block_size: int, shape: KVShape, dtype: torch.dtype):
@@ -37,6 +45,8 @@ class PagedKV:
         self.dtype = dtype
         sizes = (2, shape.num_kv_heads, num_blocks, block_size, shape.head_dim)
         self.layers = [_lazy_zeros(sizes, dtype) for _ in range(shape.num_layers)]
+        scaled = shape.num_layers if dtype in SCALE_BYTES else 0
+        self.scales = [_lazy_zeros(sizes[:-1], torch.float32) for _ in range(scaled)]
         # Two views of the same memory: a row per block of a head, and a row per token of a head.
         self.block_rows = [layer.view(-1, block_size * shape.head_dim) for layer in self.layers]
         self.token_rows = [layer.view(-1, shape.head_dim) for layer in self.layers]
@@ -45,7 +55,7 @@ class PagedKV:
     @property
     def nbytes(self) -> int:
         """Bytes reserved; committed as they are written."""
-        return sum(layer.nbytes for layer in self.layers)
+        return sum(part.nbytes for part in (*self.layers, *self.scales))
 
     def scratch(self, rows: int, width: int) -> torch.Tensor:
         """An uninitialised [rows, width] buffer that the next call may hand out again. One thread uses it."""
@@ -56,8 +66,8 @@ class PagedKV:
     def clear(self, blocks: Sequence[int]) -> None:
         """Zero these blocks in all layers. For blocks that may hold NaN or infinity, before anyone else gets them."""
         index = torch.tensor(list(blocks), dtype=torch.int64)
-        for layer in self.layers:
-            layer.index_fill_(2, index, 0)
+        for part in (*self.layers, *self.scales):
+            part.index_fill_(2, index, 0)
 
 
 def _lazy_zeros(sizes: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,6 +65,12 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Ten
     if weight.dtype == torch.float32:
         return (normed * weight).to(x.dtype)
     return normed.to(x.dtype) * weight
+
+
+def add_rms_norm(
+    residual: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, epsilon: float, scale: float
+) -> torch.Tensor:
+    return add_scaled(residual, rms_norm(x, weight, epsilon), scale)
 
 
 def norm_heads(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> None:
@@ -141,9 +147,21 @@ def plan(batch: ForwardBatch, kv: PagedKV, num_heads: int, windows: frozenset[in
 
 def store(rows: torch.Tensor, kv: PagedKV, layer: int, batch: ForwardBatch) -> None:
     blocks, offsets = batch.slots // kv.block_size, batch.slots % kv.block_size
-    keys, values = rows.chunk(2, 1)
-    kv.layers[layer][0, :, blocks, offsets] = keys.transpose(0, 1)
-    kv.layers[layer][1, :, blocks, offsets] = values.transpose(0, 1)
+    for i, part in enumerate(rows.transpose(0, 1).chunk(2)):
+        if kv.scales:
+            largest = part.float().abs().amax(-1)
+            kv.scales[layer][i][:, blocks, offsets] = largest / 127
+            part = (part.float() * (127 / largest)[..., None]).nan_to_num(0).round()
+        kv.layers[layer][i][:, blocks, offsets] = part.to(kv.dtype)
+
+
+def _stored(kv: PagedKV, layer: int, table: torch.Tensor, length: int) -> Iterator[torch.Tensor]:
+    """Keys, then values of a sequence in these blocks, float32 [K, length, D]."""
+    for i, part in enumerate(kv.layers[layer]):
+        found = part[:, table].float()
+        if kv.scales:
+            found = found * kv.scales[layer][i][:, table, :, None]
+        yield found.flatten(1, 2)[:, :length]
 
 
 def attend(
@@ -155,7 +173,7 @@ def attend(
     start = 0
     for i, (count, length) in enumerate(zip(batch.query_lens.tolist(), batch.context_lens.tolist(), strict=True)):
         table = torch.from_numpy(batch.block_tables[i, : -(-length // kv.block_size)].astype(np.int64))
-        keys, values = (part[:, table].flatten(1, 2)[:, :length].float() for part in kv.layers[layer])
+        keys, values = _stored(kv, layer, table, length)
         positions = torch.arange(length - count, length)[:, None]
         others = torch.arange(length)[None]
         hidden = (others > positions) | (others <= positions - (window or length))
@@ -195,7 +213,7 @@ def finish_logits(logits: torch.Tensor, divisor: float | None, softcap: float | 
 
 
 REFERENCE = Kernels(
-    name="reference", embed=embed, add_rows=add_rows, select_rows=select_rows, add_scaled=add_scaled, pack_linear=pack_linear, rms_norm=rms_norm, norm_heads=norm_heads, rotate=rotate, silu_gate=silu_gate,
+    name="reference", embed=embed, add_rows=add_rows, select_rows=select_rows, add_scaled=add_scaled, pack_linear=pack_linear, rms_norm=rms_norm, add_rms_norm=add_rms_norm, norm_heads=norm_heads, rotate=rotate, silu_gate=silu_gate,
     gelu_tanh_gate=gelu_tanh_gate, gelu_gate=gelu_gate, layer_norm=layer_norm, layer_norm_heads=layer_norm_heads, activations=ACTIVATIONS,
-    rotary_tables=rotary_tables, finish_logits=finish_logits, plan=plan, store=store, rotate_and_store=one_after_the_other(rotate, store), attend=attend, attend_rows=attend_rows, sampling=TORCH_SAMPLING,
+    rotary_tables=rotary_tables, finish_logits=finish_logits, plan=plan, store=store, rotate_and_store=one_after_the_other(rotate, store), attend=attend, attend_rows=attend_rows, sampling=TORCH_SAMPLING, quantized_cache=True,
 )  # fmt: skip

@@ -36,6 +36,12 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Ten
     return F.rms_norm(x, weight.shape, weight, epsilon)
 
 
+def add_rms_norm(
+    residual: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, epsilon: float, scale: float
+) -> torch.Tensor:
+    return add_scaled(residual, rms_norm(x, weight, epsilon), scale)
+
+
 def norm_heads(x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> None:
     if weight.dtype != x.dtype:
         x.copy_(F.rms_norm(x.float(), x.shape[-1:], None, epsilon).mul_(weight))

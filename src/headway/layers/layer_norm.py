@@ -10,13 +10,13 @@ from headway.kernels.interface import Kernels
 class LayerNorm:
     """(x - mean(x)) / deviation(x) * weight + bias."""
 
-    __slots__ = ("_epsilon", "_norm", "bias", "weight")
+    __slots__ = ("_add", "_epsilon", "_norm", "bias", "weight")
 
     weight: torch.Tensor
     bias: torch.Tensor | None
 
     def __init__(self, kernels: Kernels, epsilon: float):
-        self._norm = kernels.layer_norm
+        self._norm, self._add = kernels.layer_norm, kernels.add_scaled
         self._epsilon = epsilon
 
     def load(self, weight: torch.Tensor, bias: torch.Tensor | None = None) -> None:
@@ -25,6 +25,10 @@ class LayerNorm:
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return self._norm(x, self.weight, self.bias, self._epsilon)
+
+    def add_to(self, residual: torch.Tensor, x: torch.Tensor, scale: float) -> torch.Tensor:
+        """residual + scale * the norm of x."""
+        return self._add(residual, self(x), scale)
 
 
 class HeadLayerNorm:

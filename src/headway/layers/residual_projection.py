@@ -24,7 +24,5 @@ class ResidualProjection:
         """residual [T, out], x [T, in] -> [T, out]."""
         if self.norm is None and self._scale is None:
             return self.projection.packed.add_to(residual, x)
-        out = self.projection(x)
-        if self.norm is not None:
-            out = self.norm(out)
-        return self._add_scaled(residual, out, 1.0 if self._scale is None else self._scale)
+        out, scale = self.projection(x), 1.0 if self._scale is None else self._scale
+        return self._add_scaled(residual, out, scale) if self.norm is None else self.norm.add_to(residual, out, scale)

@@ -10,12 +10,12 @@ from headway.kernels.interface import Kernels
 class RMSNorm:
     """x / rms(x) * weight. A float32 weight makes the product float32 before it is rounded (Gemma)."""
 
-    __slots__ = ("_epsilon", "_norm", "weight")
+    __slots__ = ("_add", "_epsilon", "_norm", "weight")
 
     weight: torch.Tensor
 
     def __init__(self, kernels: Kernels, epsilon: float):
-        self._norm = kernels.rms_norm
+        self._norm, self._add = kernels.rms_norm, kernels.add_rms_norm
         self._epsilon = epsilon
 
     def load(self, weight: torch.Tensor, bias: None = None) -> None:
@@ -24,6 +24,10 @@ class RMSNorm:
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         return self._norm(x, self.weight, self._epsilon)
+
+    def add_to(self, residual: torch.Tensor, x: torch.Tensor, scale: float) -> torch.Tensor:
+        """residual + scale * the norm of x."""
+        return self._add(residual, x, self.weight, self._epsilon, scale)
 
 
 class HeadNorm:

@@ -98,7 +98,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases())
 def test_any_mixture_equals_the_reference(tape: Tape, dtype: torch.dtype, case: Case) -> None:
     assert difference(tape, case, dtype) <= tolerance(case, dtype)

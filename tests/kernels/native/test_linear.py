@@ -99,3 +99,17 @@ def test_recorded_call_runs_with_fewer_rows(tape: Tape) -> None:
     for rows in (20, 13, 1):
         recording.run(rows, 1, 1)
         assert torch.equal(result[:rows], packed(x[:rows]))
+
+
+def test_a_program_keeps_the_scratch_that_it_was_recorded_with(tape: Tape) -> None:
+    """A larger call in between gets larger scratch; that of the recorded call must not go."""
+    small, large = (pack_linear(tape, torch.ones(32, inputs), None) for inputs in (16, 70000))
+    x = torch.ones(3, 16).bfloat16()
+    small(x)
+    before = tape.scratch(0)
+    with tape.record(tokens=3, outputs=2, sequences=1) as recording:
+        result = small(x)
+    large(torch.ones(64, 70000))
+    assert [each.address for each in recording.arena.scratches] == [before]
+    recording.run(3, 1, 1)
+    assert torch.equal(result, torch.full((3, 32), 16.0).bfloat16())

@@ -47,6 +47,18 @@ def test_rms_norm(tape: Tape, wide: bool, rows: int, width: int, dtype: torch.dt
 
 
 @few
+@given(rows=st.integers(0, 5), width=WIDTHS, scale=st.sampled_from((1.0, 0.22)), dtype=st.sampled_from(DTYPES), seed=st.integers(0, 99))
+@pytest.mark.parametrize("wide", [False, True])
+def test_rms_norm_added_to_a_residual(tape: Tape, wide: bool, rows: int, width: int, scale: float, dtype: torch.dtype, seed: int) -> None:
+    residual, x = random(seed, rows, width, dtype=dtype), random(seed + 1, rows, width, dtype=dtype) * 3
+    weight = random(seed + 2, width, dtype=torch.float32 if wide else dtype)
+    ours, want = pointwise.add_rms_norm(tape, residual, x, weight, 1e-5, scale), REFERENCE.add_rms_norm(residual, x, weight, 1e-5, scale)
+    # The reference rounds the norm before it adds: half a unit in the last place of the norm more.
+    unit = {torch.float32: 2e-6, torch.bfloat16: 2.0**-8}[dtype]
+    torch.testing.assert_close(ours.float(), want.float(), atol=float(16 * unit), rtol=4 * unit)
+
+
+@few
 @shapes
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("wide", [False, True])

@@ -6,9 +6,9 @@ round bfloat16 inputs in the call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import cycle
 from typing import Final
 
@@ -50,21 +50,34 @@ class _Format:
     arithmetic: MatrixFormat
     nbytes: Callable[[_Shape], int]
     native: Callable[[Tape, _Shape], Run]
-    beside: dict[str, Maker]
+    beside: Mapping[str, Maker]
 
 
-def _floats(shape: _Shape, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.randn(shape.rows, shape.inputs).to(dtype), torch.randn(shape.outputs, shape.inputs).to(dtype)
+@lru_cache(maxsize=1)
+def _weight(outputs: int, inputs: int, dtype: torch.dtype) -> torch.Tensor:
+    """Every copy is packed from the same numbers."""
+    return torch.randn(outputs, inputs).to(dtype)
+
+
+@lru_cache(maxsize=1)
+def _codes(rows: int, columns: int, low: int, high: int, dtype: torch.dtype) -> torch.Tensor:
+    return torch.randint(low, high, (rows, columns)).to(dtype)
+
+
+def _inputs(shape: _Shape, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    return torch.randn(shape.rows, shape.inputs).to(dtype)
+
+
+def _int8(rows: int, columns: int) -> torch.Tensor:
+    return _codes(rows, columns, -127, 128, torch.int8)
 
 
 def _float_linear(dtype: torch.dtype, tape: Tape, shape: _Shape) -> Run:
-    x, weight = _floats(shape, dtype)
-    return partial(pack_linear(tape, weight, None), x)
+    return partial(pack_linear(tape, _weight(shape.outputs, shape.inputs, dtype), None), _inputs(shape, dtype))
 
 
 def _onednn_linear(dtype: torch.dtype, shape: _Shape) -> Run:
-    x, weight = _floats(shape, dtype)
-    return partial(pack_for_onednn(weight, None), x)
+    return partial(pack_for_onednn(_weight(shape.outputs, shape.inputs, dtype), None), _inputs(shape, dtype))
 
 
 def _form(bits: int, shape: _Shape) -> IntegerForm:
@@ -73,33 +86,28 @@ def _form(bits: int, shape: _Shape) -> IntegerForm:
 
 def _integer_linear(bits: int, tape: Tape, shape: _Shape) -> Run:
     form = _form(bits, shape)
-    codes = _codes(shape.outputs, shape.inputs) if bits == 8 else torch.randint(0, 16, (shape.outputs, shape.inputs), dtype=torch.uint8)
-    weight = IntegerWeight(form, codes, torch.full((shape.outputs, shape.inputs // form.group), 0.01))
-    packed = pack_integer_linear(tape, IntegerMatrix(form, shape.outputs, shape.inputs, (weight,)), None)
-    return partial(packed, torch.randn(shape.rows, shape.inputs).bfloat16())
-
-
-def _codes(rows: int, columns: int) -> torch.Tensor:
-    return torch.randint(-127, 128, (rows, columns), dtype=torch.int8)
+    outputs, inputs = shape.outputs, shape.inputs
+    codes = _int8(outputs, inputs) if bits == 8 else _codes(outputs, inputs, 0, 16, torch.uint8)
+    weight = IntegerWeight(form, codes, torch.full((outputs, inputs // form.group), 0.01))
+    return partial(pack_integer_linear(tape, IntegerMatrix(form, outputs, inputs, (weight,)), None), _inputs(shape))
 
 
 def _int_mm(shape: _Shape) -> Run:
-    return partial(torch._int_mm, _codes(shape.rows, shape.inputs), _codes(shape.outputs, shape.inputs).t())
+    return partial(torch._int_mm, _int8(shape.rows, shape.inputs), _int8(shape.outputs, shape.inputs).clone().t())
 
 
 def _qlinear(shape: _Shape) -> Run:
     x = torch.randint(0, 256, (shape.rows, shape.inputs), dtype=torch.uint8)
-    weight = torch.ops.onednn.qlinear_prepack(_codes(shape.outputs, shape.inputs), None)
+    weight = torch.ops.onednn.qlinear_prepack(_int8(shape.outputs, shape.inputs), None)
     scales, zeros = torch.full((shape.outputs,), 0.01), torch.zeros(shape.outputs, dtype=torch.int64)
     return partial(torch.ops.onednn.qlinear_pointwise, x, 0.01, 128, weight, scales, zeros, None, 1.0, 0, torch.bfloat16, "none", [], "")
 
 
 def _int4pack(shape: _Shape) -> Run:
-    codes = torch.randint(0, 16, (shape.outputs, shape.inputs), dtype=torch.int32)
+    codes = _codes(shape.outputs, shape.inputs, 0, 16, torch.int32)
     packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(codes, 1)
     scales = torch.full((shape.inputs // _GROUP, shape.outputs, 2), 0.01).bfloat16()
-    x = torch.randn(shape.rows, shape.inputs).bfloat16()
-    return partial(torch.ops.aten._weight_int4pack_mm_for_cpu, x, packed, _GROUP, scales)
+    return partial(torch.ops.aten._weight_int4pack_mm_for_cpu, _inputs(shape), packed, _GROUP, scales)
 
 
 def _integer_bytes(bits: int, shape: _Shape) -> int:

@@ -109,8 +109,9 @@ class NativeAttention:
 
     def _paged_layer(self, kv: PagedKV, layer: int) -> Any:
         keys, values = kv.layers[layer]
+        scales = [part.data_ptr() for part in kv.scales[layer]] if kv.scales else [0, 0]
         return self._tape.sink.PagedLayer(
-            keys.data_ptr(), values.data_ptr(), 0, 0, keys.stride(0), kv.shape.num_kv_heads, kv.shape.head_dim, kv.block_size,
+            keys.data_ptr(), values.data_ptr(), *scales, keys.stride(0), kv.shape.num_kv_heads, kv.shape.head_dim, kv.block_size,
             _KV_DTYPES[kv.dtype],
         )  # fmt: skip
 

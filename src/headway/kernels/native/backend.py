@@ -28,6 +28,7 @@ def native_kernels(instruction_set: str, threads: int) -> Kernels:
         pack_linear=partial(linear.pack_linear, tape),
         integers=IntegerKernels(linear_integer.packed_bytes, partial(linear_integer.pack_integer_linear, tape)),
         rms_norm=partial(pointwise.rms_norm, tape),
+        add_rms_norm=partial(pointwise.add_rms_norm, tape),
         norm_heads=partial(pointwise.norm_heads, tape),
         layer_norm=partial(pointwise.layer_norm, tape),
         layer_norm_heads=partial(pointwise.layer_norm_heads, tape),
@@ -43,5 +44,6 @@ def native_kernels(instruction_set: str, threads: int) -> Kernels:
         rotate_and_store=attention.rotate_and_store,
         attend=attention.attend,
         attend_rows=attention.attend_rows,
+        quantized_cache=True,
         sampling=native_sampling(tape),
     )

@@ -29,9 +29,9 @@ class FloatLinear(PanelLinear):
 
     def _multiply(self, output: Output, x: torch.Tensor) -> None:
         rows, inputs = x.shape
-        scratch = self._tape.empty(rows * (inputs + 1), dtype=torch.float32)
+        scratch = self._tape.scratch(4 * rows * (inputs + 1))
         self._tape.sink.float_linear(
-            *output, x.data_ptr(), self._panels.data_ptr(), scratch.data_ptr(), rows, inputs, x.stride(0), DTYPES[x.dtype], self._dtype
+            *output, x.data_ptr(), self._panels.data_ptr(), scratch, rows, inputs, x.stride(0), DTYPES[x.dtype], self._dtype
         )
 
 

@@ -13,7 +13,8 @@ from headway.kernels.native.panel_linear import DTYPES, PANEL_WIDTH, Output, Pan
 from headway.kernels.native.tape import Tape
 
 # Inputs that share a scale of the activations, at most. Measured (SmolLM2 135M, 2,304 tokens of prose and code, exact weights, all linear
-# layers and the head): the perplexity rises by 4.1 % with one scale a row, 1.4 % with 192 inputs, 0.6 % with 64, 0.5 % with 32.
+# layers and the head): the perplexity rises by 4.1 % with one scale a row, 1.4 % with 192 inputs, 0.6 % with 64, 0.5 % with 32. Embeddings
+# of MiniLM with int8 weights: cosine with float32 0.9974 with one scale a row, 0.9993 with 64 inputs, 0.9994 with 32.
 LARGEST_GROUP: Final = 64
 _STEP: Final = 4  # inputs that are multiplied at once
 _FLIP: Final = 0x80  # makes signed codes unsigned, 128 higher
@@ -81,9 +82,9 @@ class IntegerLinear(PanelLinear):
 
     def _multiply(self, output: Output, x: torch.Tensor) -> None:
         rows = x.shape[0]
-        scratch = self._tape.empty(rows, self._scratch_row, dtype=torch.uint8)
+        scratch = self._tape.scratch(rows * self._scratch_row)
         self._tape.sink.integer_linear(
-            *output, x.data_ptr(), self._panels.data_ptr(), self._multipliers.data_ptr(), scratch.data_ptr(), *self._form.arguments,
+            *output, x.data_ptr(), self._panels.data_ptr(), self._multipliers.data_ptr(), scratch, *self._form.arguments,
             rows, self._inputs, x.stride(0), DTYPES[x.dtype],
         )  # fmt: skip
 

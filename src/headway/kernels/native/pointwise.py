@@ -19,21 +19,31 @@ _ACTIVATIONS: Final[dict[Activation, int]] = {"silu": 0, "gelu": 1, "gelu_tanh":
 
 def rms_norm(tape: Tape, x: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
     """x [..., n] without gaps, or [T, n] with."""
-    return _norm(tape, x, weight, None, epsilon, layer=False)
+    return _norm(tape, x, weight, None, None, epsilon, 1.0, layer=False)
+
+
+def add_rms_norm(
+    tape: Tape, residual: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, epsilon: float, scale: float
+) -> torch.Tensor:
+    """residual and x [T, n] without gaps."""
+    return _norm(tape, x, weight, None, residual, epsilon, scale, layer=False)
 
 
 def layer_norm(tape: Tape, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, epsilon: float) -> torch.Tensor:
     """x [..., n] without gaps, or [T, n] with."""
-    return _norm(tape, x, weight, bias, epsilon, layer=True)
+    return _norm(tape, x, weight, bias, None, epsilon, 1.0, layer=True)
 
 
-def _norm(tape: Tape, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, epsilon: float, *, layer: bool) -> torch.Tensor:
+def _norm(
+    tape: Tape, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, residual: torch.Tensor | None, epsilon: float,
+    scale: float, *, layer: bool,
+) -> torch.Tensor:  # fmt: skip
     width = x.shape[-1]
     rows = x if x.dim() == 2 else x.reshape(-1, width)
     out = tape.empty(*x.shape, dtype=x.dtype)
     tape.sink.norm(
-        out.data_ptr(), rows.data_ptr(), weight.data_ptr(), 0 if bias is None else bias.data_ptr(), 0, 0, 0, rows.shape[0], 1, width,
-        width, rows.stride(0), epsilon, 1.0, DTYPES[x.dtype], weight.dtype != x.dtype, layer,
+        out.data_ptr(), rows.data_ptr(), weight.data_ptr(), 0 if bias is None else bias.data_ptr(),
+        0 if residual is None else residual.data_ptr(), rows.shape[0], 1, width, width, rows.stride(0), epsilon, scale, DTYPES[x.dtype], weight.dtype != x.dtype, layer,
     )  # fmt: skip
     return out
 
@@ -52,7 +62,7 @@ def _norm_heads(tape: Tape, x: torch.Tensor, weight: torch.Tensor, epsilon: floa
     rows, heads, width = x.shape
     at = x.data_ptr()
     tape.sink.norm(
-        at, at, weight.data_ptr(), 0, 0, 0, 0, rows, heads, width, x.stride(0), x.stride(0), epsilon, 1.0, DTYPES[x.dtype],
+        at, at, weight.data_ptr(), 0, 0, rows, heads, width, x.stride(0), x.stride(0), epsilon, 1.0, DTYPES[x.dtype],
         weight.dtype != x.dtype, layer,
     )  # fmt: skip
 
@@ -89,7 +99,7 @@ def _activate(tape: Tape, activation: Activation, x: torch.Tensor, width: int) -
     rows = x.shape[0]
     out = tape.empty(rows, width, dtype=x.dtype)
     tape.sink.activate(
-        out.data_ptr(), x.data_ptr(), 0, 0, rows, width, width, x.stride(0), _ACTIVATIONS[activation], DTYPES[x.dtype], width != x.shape[-1]
+        out.data_ptr(), x.data_ptr(), rows, width, width, x.stride(0), _ACTIVATIONS[activation], DTYPES[x.dtype], width != x.shape[-1]
     )
     return out
 

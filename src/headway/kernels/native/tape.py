@@ -32,6 +32,7 @@ class Tape:
         self._executor = module.Executor(instruction_set, threads)
         self.sink: Any = self._executor
         self._arena: Arena | None = None
+        self._scratch = Scratch(0)
         self._wrong_row = np.full(1, _NO_ROW, np.int64)
         self.wrong_row_address: int = self._wrong_row.ctypes.data
 
@@ -44,6 +45,14 @@ class Tape:
     def empty(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
         """Uninitialised; while recording, memory that is used again as soon as nobody holds the tensor."""
         return torch.empty(shape, dtype=dtype) if self._arena is None else self._arena.empty(shape, dtype)
+
+    def scratch(self, nbytes: int) -> int:
+        """Address, aligned to 64 bytes, of memory that one call may use while it runs. All calls share it: no two run at once."""
+        if self._scratch.nbytes < nbytes:
+            self._scratch = Scratch(nbytes)
+        if self._arena is not None:
+            self._arena.scratches.add(self._scratch)
+        return self._scratch.address
 
     @property
     def recording(self) -> bool:
@@ -60,6 +69,17 @@ class Tape:
             yield recording
         finally:
             self.sink, self._arena = self._executor, None
+
+
+class Scratch:
+    """Memory at `address` that lives as long as this object."""
+
+    __slots__ = ("_buffer", "address", "nbytes")
+
+    def __init__(self, nbytes: int):
+        self._buffer = np.empty(nbytes + _ALIGNMENT, np.uint8)
+        self.address: int = -(-self._buffer.ctypes.data // _ALIGNMENT) * _ALIGNMENT
+        self.nbytes = nbytes
 
 
 class Recording:
@@ -83,10 +103,11 @@ class Arena:
     def __init__(self) -> None:
         self._free: dict[int, list[np.ndarray[Any, Any]]] = defaultdict(list)
         self._buffers: list[np.ndarray[Any, Any]] = []
+        self.scratches: set[Scratch] = set()  # which recorded calls use
 
     @property
     def nbytes(self) -> int:
-        return sum(buffer.nbytes for buffer in self._buffers)
+        return sum(buffer.nbytes for buffer in self._buffers) + sum(each.nbytes for each in self.scratches)
 
     def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
         size = -(-math.prod(shape) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT

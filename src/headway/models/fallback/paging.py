@@ -41,8 +41,9 @@ class PagedStep:
         kv = self._kv
         shape = kv.shape
         rows = torch.cat([_rows(part, shape.num_kv_heads, shape.head_dim) for part in (key, value)], 1)
-        self._kernels.store(rows.to(kv.dtype), kv, layer, self._plan)
-        asked = F.pad(query[0].transpose(0, 1), (0, shape.head_dim - query.shape[3])).to(kv.dtype).contiguous()
+        dtype = query.dtype if kv.scales else kv.dtype
+        self._kernels.store(rows.to(dtype), kv, layer, self._plan)
+        asked = F.pad(query[0].transpose(0, 1), (0, shape.head_dim - query.shape[3])).to(dtype).contiguous()
         mixed = self._kernels.attend(asked, kv, layer, self._plan, call.window, call.scale, call.softcap, None)
         heads = mixed.view(1, query.shape[2], call.heads, shape.head_dim)
         return heads[..., : value.shape[3]].to(query.dtype).contiguous()

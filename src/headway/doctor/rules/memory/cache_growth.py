@@ -17,6 +17,7 @@ from headway.doctor.words import Words
 _FULL: Final = 0.9
 _FLAT: Final = 0.05
 _SAMPLES: Final = 3
+_LEAST_HOURS: Final = 0.05  # seconds of flat or growing memory say nothing
 _RESIDENT: Final = ("process_resident_memory_bytes", "resident_memory_bytes", "rss_bytes", "rss", "memory_rss_bytes")
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?(GiB|GB|G|MiB|MB|M)\b")
 _UNITS: Final = {"G": 1.0, "M": 2**-10}
@@ -82,7 +83,7 @@ def _resident(scrape: Scrape) -> float | None:
 
 def leak_or_cache(case: Case) -> Found | None:
     growth = growth_of(case)
-    if growth is None:
+    if growth is None or (growth.hours is not None and growth.hours < _LEAST_HOURS):
         return None
     rise = growth.last / growth.first - 1 if growth.first else 0.0
     over = f" in {growth.hours:.1f} hours" if growth.hours else ""

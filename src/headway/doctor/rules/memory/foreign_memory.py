@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headway.doctor.case import Case
+from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
 from headway.doctor.facts.allocator import PIECES, OutOfMemory
 from headway.doctor.facts.device import Gpu
@@ -38,12 +39,14 @@ WHILE_PROFILING: Final = sight(
 )
 FREE_IN_RAM: Final = sight(
     "on startup is less than desired CPU memory",
-    pattern=r"Available memory on node (?P<node>\d+) \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup is less than desired CPU memory utilization"
-    r" \((?P<share>[\d.]+), (?P<wanted>[\d.]+) GiB\)",
+    "on kv cache allocation is less than requested memory",
+    pattern=r"Available memory on node (?P<node>\d+) \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on (?:startup is less than desired CPU memory utilization"
+    r" \((?P<share>[\d.]+), (?P<wanted>[\d.]+) GiB\)|kv cache allocation is less than requested memory for kv \((?P<asked>[\d.]+) GiB\))",
 )
 _DESKTOP: Final = re.compile(r"xorg|xwayland|gnome|kwin|plasma|sddm|gdm|firefox|chrom|mutter|explorer\.exe|dwm", re.IGNORECASE)
 _SPARE: Final = 0.5
 _USEFUL_CACHE: Final = 1.0
+_CACHE_OF_FREE: Final = 0.75
 _UNKNOWN_MODEL: Final = 4.0  # GiB that are worth a try for a model of unknown size
 _LEAST_FOREIGN: Final = 1.0
 
@@ -260,12 +263,36 @@ def _named(case: Case, oom: OutOfMemory) -> list[Quote]:
     return []
 
 
+def _cache_beyond_ram(hit: Hit, free: float, total: float) -> Found:
+    """The weights are loaded by then: what is free is for the cache and the rest of the machine."""
+    cache = max(1, int(free * _CACHE_OF_FREE))
+    return Found(
+        cause=Words(
+            f"A KV cache of {hit.number('asked'):g} GiB was asked for, and {free:.2f} of {total:.2f} GiB RAM are free on node {hit['node']} after the weights were loaded.",
+            f"要求 {hit.number('asked'):g} GiB 的 KV 缓存，而权重加载后节点 {hit['node']} 的 {total:.2f} GiB 内存中只有 {free:.2f} GiB 空闲。",
+        ),
+        evidence=[hit.quote()],
+        fixes=[
+            Fix(
+                Words(f"give the cache at most {cache} of the {free:.1f} GiB that are free (also where --kv-cache-memory-bytes is set)", f"缓存最多 {cache} GiB（空闲 {free:.1f} GiB；若设置了 --kv-cache-memory-bytes 也同样调整）"),
+                f"VLLM_CPU_KVCACHE_SPACE={cache}",
+            ),
+            Fix(Words("or free memory that other programs hold", "或释放其他程序占用的内存"), "ps aux --sort=-rss | head"),
+        ],
+        verify=Words("the start passes, and `vmstat 1` shows si and so at 0", "启动通过，且 `vmstat 1` 的 si、so 为 0"),
+        confidence=STATED,
+        title=Words("The KV cache asked for is larger than the free RAM", "要求的 KV 缓存大于空闲内存"),
+    )
+
+
 def greedy_share_of_ram(case: Case) -> Found | None:
     """A share below what is free, less the weights that pass through the page cache; or a fixed cache."""
     hit = case.log.first(FREE_IN_RAM)
     if hit is None:
         return None
     free, total = hit.number("free"), hit.number("total")
+    if hit["asked"]:
+        return _cache_beyond_ram(hit, free, total)
     weights = weights_gib(case) or 1.0
     share = round_down((free - _SPARE - weights) / total)
     cache = max(1, int((free - weights - 2) / 2))
