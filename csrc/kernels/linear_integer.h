@@ -18,7 +18,7 @@ namespace headway {
 // powers of two, such that the largest scale of a channel lies in [1, 2).
 struct IntegerForm {
     int32_t bits, offset;
-    int64_t group;  // inputs that share scales; a multiple of 4
+    int64_t group;  // inputs that share scales; a multiple of 16
     bool plain, floors;
 };
 

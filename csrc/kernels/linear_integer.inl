@@ -13,7 +13,7 @@ struct IntegerShape {
 
 // The rows of a tile, as the products read them: numbers of its rows side by side.
 struct IntegerTile {
-    const int32_t* x;       // [steps][rows], four codes each
+    const int32_t* x;       // [steps / 4][rows][4], four codes each
     const int32_t* starts;  // [groups][rows]: -offset times the sum of the codes
     const float* scales;    // [groups][rows]: of the codes
     const float* sums;      // [groups][rows]: the sum of the codes times their scale
@@ -59,17 +59,18 @@ void multiply_codes(float* sums, const uint8_t* panel, const IntegerShape& shape
             for (int i = 0; i < heads; ++i) ahead.step();
             p += heads * 64;
             for (int r = 0; r < R; ++r) c[r][0] = c[r][1] = I32::all(tile.starts[g * R + r]);
+            for (int64_t s = 0; s < shape.group_steps; s += 4, x += 4 * R)
 #pragma GCC unroll 4
-            for (int64_t s = 0; s < shape.group_steps; ++s, p += Step::bytes, x += R) {
-                ahead.step();
-                const typename Product::Code w0(Step::first(p, at)), w1(Step::second(p, at));
+                for (int i = 0; i < 4; ++i, p += Step::bytes) {
+                    ahead.step();
+                    const typename Product::Code w0(Step::first(p, at)), w1(Step::second(p, at));
 #pragma GCC unroll 16
-                for (int r = 0; r < R; ++r) {
-                    const typename Product::Row one(x + r);
-                    c[r][0] = Product::add(c[r][0], w0, one);
-                    c[r][1] = Product::add(c[r][1], w1, one);
+                    for (int r = 0; r < R; ++r) {
+                        const typename Product::Row one(x + 4 * r + i);
+                        c[r][0] = Product::add(c[r][0], w0, one);
+                        c[r][1] = Product::add(c[r][1], w1, one);
+                    }
                 }
-            }
             for (int v = 0; v < 2; ++v) {
                 const F32 weight_scale = plain ? F32::zero() : load_halves(head + v * half);
                 const F32 floor = floors ? load_halves(head + panel_width + v * half) : F32::zero();
@@ -101,48 +102,44 @@ void multiply_codes_of_rows(int64_t rows, float* sums, const uint8_t* panel, con
     by_rows[rows - 1](sums, panel, shape, tile, multipliers, ahead);
 }
 
-// Codes of row `r` of a tile of `height`, group after group.
+// Group `g` of row `r` of a tile, `part` on: its codes, their scale and their sum.
 template <class T>
-void quantize_into_tile(const T* x, int64_t inputs, const IntegerForm& form, const IntegerScratch& to, int64_t first_row, int64_t r, int64_t height) {
-    const IntegerShape& shape = to.shape;
-    const int64_t groups = first_row * shape.groups;
-    int32_t* codes = to.x + groups * shape.group_steps + r;
-    for (int64_t g = 0; g < shape.groups; ++g) {
-        const T* part = x + g * form.group;
-        const int64_t count = inputs - g * form.group < form.group ? inputs - g * form.group : form.group;
-        F32 largest = F32::zero();
-        F32 zeros = F32::zero();  // stays zero unless a number is not finite, which max would not always show
-        for (int64_t i = 0; i < count; i += F32::width) {
-            const F32 v = load(part + i, count - i);
-            largest = max(largest, abs(v));
-            zeros = fma(v, F32::zero(), zeros);
-        }
-        const float top = reduce_max(largest), spoilt = reduce_add(zeros);
-        const F32 inverse = F32::all(top > 0.0f && spoilt == 0.0f ? 127.0f / top : 0.0f);
-        F32 sum = F32::zero();
-        for (int64_t i = 0; i < form.group; i += F32::width) {
-            const F32 whole = i < count ? nearest(load(part + i, count - i) * inverse) : F32::zero();
-            sum = sum + whole;
-            int32_t four[F32::width / 4];
-            store_codes(reinterpret_cast<int8_t*>(four), whole);
-            const int64_t steps = form.group - i < F32::width ? (form.group - i) / 4 : F32::width / 4;
-            for (int64_t s = 0; s < steps; ++s, codes += height) *codes = four[s];
-        }
-        const float scale = top / 127.0f + spoilt, total = reduce_add(sum);
-        const int64_t place = groups + g * height + r;
-        to.starts[place] = -form.offset * static_cast<int32_t>(total);
-        to.scales[place] = scale;
-        to.sums[place] = total * scale;
+void quantize_group(const T* part, int64_t count, const IntegerForm& form, const IntegerScratch& to, int64_t first_row, int64_t height, int64_t r,
+                    int64_t g) {
+    const int64_t place = first_row * to.shape.groups + g * height + r;
+    I32 largest = I32::all(0);
+    for (int64_t i = 0; i < count; i += F32::width) largest = max(largest, as_bits(abs(load(part + i, count - i))));
+    // Magnitudes are in the order of their bits, and what is not finite comes last.
+    const float top = from_bits(reduce_max(largest));
+    const bool finite = top <= std::numeric_limits<float>::max();
+    const F32 inverse = F32::all(finite && top > 0.0f ? 127.0f / top : 0.0f);
+    int32_t* codes = to.x + (first_row * to.shape.groups + g * height) * to.shape.group_steps + 4 * r;
+    F32 sum = F32::zero();
+    for (int64_t i = 0; i < form.group; i += F32::width) {
+        const F32 whole = i < count ? nearest(load(part + i, count - i) * inverse) : F32::zero();
+        sum = sum + whole;
+        store_codes(reinterpret_cast<int8_t*>(codes + i / 16 * 4 * height) + i % 16, whole);
     }
+    const float scale = finite ? top / 127.0f : std::numeric_limits<float>::quiet_NaN(), total = finite ? reduce_add(sum) : 0.0f;
+    to.starts[place] = -form.offset * static_cast<int32_t>(total);
+    to.scales[place] = scale;
+    to.sums[place] = total * scale;
 }
 
+// Groups of all rows, one after the other.
 template <class T>
-void quantize_tiles(const IntegerLinear& a, const IntegerScratch& to, const RowTiles& tiles, Range rows) {
-    for (int64_t tile = 0; tile < tiles.count; ++tile)
-        for (int64_t row = tiles.begin(tile); row < tiles.begin(tile + 1); ++row)
-            if (row >= rows.begin && row < rows.end)
-                quantize_into_tile(static_cast<const T*>(a.x) + row * a.x_stride, a.inputs, a.form, to, tiles.begin(tile),
-                                   row - tiles.begin(tile), tiles.height(tile));
+void quantize_groups(const IntegerLinear& a, const IntegerScratch& to, const RowTiles& tiles, Range groups) {
+    const int64_t in_row = to.shape.groups;
+    for (int64_t tile = 0; tile < tiles.count; ++tile) {
+        const int64_t first = tiles.begin(tile), height = tiles.height(tile);
+        const int64_t begin = groups.begin > first * in_row ? groups.begin : first * in_row;
+        const int64_t end = groups.end < (first + height) * in_row ? groups.end : (first + height) * in_row;
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t row = i / in_row, g = i % in_row, start = g * a.form.group;
+            const int64_t count = a.inputs - start < a.form.group ? a.inputs - start : a.form.group;
+            quantize_group(static_cast<const T*>(a.x) + row * a.x_stride + start, count, a.form, to, first, height, row - first, g);
+        }
+    }
 }
 
 template <int bits, bool plain, bool floors>
@@ -150,8 +147,9 @@ void integer_linear_of(const IntegerLinear& a, Team& team) {
     const IntegerShape shape(a.form, a.inputs);
     const RowTiles tiles(a.rows, highest_integer_tile);
     const IntegerScratch scratch(a.scratch, shape, a.rows);
-    if (a.x_dtype == Dtype::float32) quantize_tiles<float>(a, scratch, tiles, team.share(a.rows));
-    else quantize_tiles<bf16>(a, scratch, tiles, team.share(a.rows));
+    const Range groups = team.share(a.rows * shape.groups);
+    if (a.x_dtype == Dtype::float32) quantize_groups<float>(a, scratch, tiles, groups);
+    else quantize_groups<bf16>(a, scratch, tiles, groups);
     team.barrier();
     const int64_t panels = (a.to.width + panel_width - 1) / panel_width;
     const auto [begin, end] = team.share(panels * tiles.count);

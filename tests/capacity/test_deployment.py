@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.capacity.deployment import Deployment, headway_weights
 from headway.capacity.model_shape import ModelShape
+from headway.capacity.on_host import host_ceiling_roofs, host_workload
+from headway.capacity.weight_bytes import NO_INTEGERS, IntegerShare
+from headway.host.host_roofs import HostRoofs
 from tests.capacity.shapes import any_shape, shape
 
 MIB = 1 << 20
@@ -66,6 +71,27 @@ def test_the_sum_by_hand() -> None:
 def test_a_tied_head_is_in_memory_twice() -> None:
     found = shape("tied")
     assert headway_weights(found, 2) == 2 * (found.parameters + 1000 * 64)
+
+
+def test_integers_take_their_own_bytes_and_are_read_as_such() -> None:
+    """A tied head of 64,000 integers of a byte beside its table, and half of the layers in 5 bits."""
+    found = shape("tied")
+    layers = found.quantizable // 2
+    integers = IntegerShare(64_000 + layers, 64_000 + layers * 5 // 8)
+    packed = replace(found, integers=integers)
+    assert headway_weights(packed, 2) == 2 * (found.parameters - layers) + 64_000 + layers * 5 // 8
+    made = Deployment(packed, "headway", headway_weights(packed, 2), 400 * MIB)
+    read = 2 * (found.parameters - layers - 64_000) + integers.nbytes
+    assert host_workload(made).decode_step(1, 1).nbytes - made.shape.cache_numbers(1) * 2 == pytest.approx(read, abs=1)
+    assert host_workload(Deployment(found, "headway", headway_weights(found, 2), 1)).weight_bits == 16.0
+    roofs = HostRoofs("", 1, 0, 1.0, 1.0, {"bf16": 2.0, "fp32": 1.0, "int8": 4.0})
+    assert [host_ceiling_roofs(roofs, 2, share).flops for share in (integers, NO_INTEGERS)] == [4.0, 2.0]
+
+
+@pytest.mark.parametrize("kind", ["grouped", "experts"])
+def test_without_integers_a_weight_has_the_bits_of_the_dtype(kind: str) -> None:
+    found = shape(kind)
+    assert host_workload(Deployment(found, "headway", headway_weights(found, 4), 1, dtype_bytes=4)).weight_bits == 32.0
 
 
 def test_a_model_that_keeps_nothing_is_bound_by_its_rows() -> None:

@@ -3,17 +3,24 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gguf
 import pytest
 from click.testing import CliRunner, Result
 
+from headway.cli.inspect import inspect_command
 from headway.cli.plan import plan_command
 from headway.cli.plan_words import _WORDS, LANGUAGES
 from headway.host.host_roofs import HostRoofs, host_key, keep_host_roofs
+from headway.kernels.integer_reference import reference_integers
+from headway.kernels.torch_backend import TORCH
 from tests.artifacts.model_files import write_folder, write_gguf
 from tests.capacity.shapes import LLAMA
+from tests.models.tiny_gguf import write_gguf as write_quantized
+from tests.models.tiny_models import CONFIGS, make_tiny_model
 
 GIVEN = ("--bandwidth", "42GB/s", "--flops", "0.87T")
 
@@ -186,3 +193,22 @@ def test_nothing_heavy_is_imported_without_a_measurement(config: Path) -> None:
     for words in ([str(config)], ["llama-3.1-8b", "--device", "l4"], ["--device", "l4"]):
         done = subprocess.run([sys.executable, "-c", program, "plan", *words, "--no-measure"], capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == "[]", words
+
+
+def test_integers_that_the_kernels_keep_are_not_planned_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_quantized(make_tiny_model("smollm", CONFIGS["smollm"](), tmp_path), tmp_path / "m.gguf", gguf.GGMLQuantizationType.Q8_0)
+    words = (str(tmp_path / "m.gguf"), "--dtype", "bfloat16", *GIVEN)
+    monkeypatch.setattr("headway.models.loaded_shape.default_kernels", lambda dtype: TORCH)
+    unpacked = answer(*words)
+    monkeypatch.setattr("headway.models.loaded_shape.default_kernels", lambda dtype: replace(TORCH, integers=reference_integers()))
+    kept = answer(*words)
+    assert "unpacks GGUF weights to 16 bits" in unpacked["notes"][0]
+    assert "as integers of 9.00 bits" in kept["notes"][0]
+    assert kept["memory"]["weights_bytes"] < 0.75 * unpacked["memory"]["weights_bytes"]
+    assert kept["ceilings"]["decode_tokens_per_second_alone"] > 1.5 * unpacked["ceilings"]["decode_tokens_per_second_alone"]
+    assert inspected(tmp_path / "m.gguf") == kept["memory"]["weights_bytes"]
+
+
+def inspected(path: Path) -> int:
+    found = json.loads(CliRunner().invoke(inspect_command, [str(path), "--json"]).stdout)
+    return int(found["fits"]["weight_bytes_loaded"])

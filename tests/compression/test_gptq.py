@@ -9,6 +9,7 @@ import torch
 from headway.compression.gptq import BLOCK, GptqSettings, gptq
 from headway.compression.input_sums import InputSums, relative_error
 from headway.compression.rounding import Grid, nearest
+from headway.errors import ArtifactError
 
 OUT, WIDTH = 8, 192
 
@@ -102,5 +103,5 @@ def test_fewer_tokens_than_inputs() -> None:
 
 
 def test_activations_that_are_not_finite() -> None:
-    with pytest.raises(ValueError, match="not finite"):
+    with pytest.raises(ArtifactError, match="not finite"):
         gptq(matrix(), torch.full((WIDTH, WIDTH), float("nan")), Grid(4, True, 32, torch.float32), GptqSettings())

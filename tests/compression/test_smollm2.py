@@ -44,7 +44,7 @@ def test_closer_than_the_nearest(tmp_path: Path) -> None:
     found = {}
     zeros = replace(METHODS["int4-g128"], name="int4-g128 with zero points", symmetric=False)
     for method in (METHODS["int4-g128"], zeros, METHODS["gptq"], METHODS["awq"]):
-        report = quantize(card, QuantizeRequest(method, tmp_path / method.name, samples=64, length=128))
+        report = quantize(card, QuantizeRequest(method, tmp_path / method.name, samples=48, length=128))
         assert report.group_size == 64
         found[method.name] = divergence(tmp_path / method.name, texts, original)
         print(f"\n{method.name}: KL {found[method.name]:.4f} nats per token, {report.matrix_bits:.2f} bits per weight, {report.seconds:.0f} s", end="")

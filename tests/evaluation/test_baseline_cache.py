@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from headway.errors import ConfigError
 from headway.evaluation import baseline, measurement
 from headway.evaluation.baseline_cache import BaselineCache
 from headway.evaluation.evaluate import evaluate
@@ -106,6 +107,22 @@ def test_only_the_head_of_the_baseline_is_beside_the_model(trained: Path, monkey
     monkeypatch.setattr(measurement, "load", load)
     run(trained, trained)
     assert alive == [0]
+
+
+def test_a_cache_that_cannot_be_made_costs_time_only(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.joinpath("file").write_text("no folder")
+    monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path / "file"))
+    assert run(trained, trained, limit=1).decision != "fail"
+
+
+def test_a_full_disk_is_named(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RecordWriter, "add", full)
+    with pytest.raises(ConfigError, match="No space left") as refused:
+        run(trained, trained, limit=1)
+    assert refused.value.reason == "cache_not_writable"
 
 
 def record(folder: Path, tokens: int) -> Any:

@@ -18,9 +18,10 @@ from headway.models.load import load_model
 from tests.models.runs import tokens
 from tests.models.tiny_models import TinyModel
 
+# Most begin alike: zeros, then other tokens.
 requests = st.lists(
-    st.lists(st.integers(0, 2), min_size=1, max_size=30).flatmap(
-        lambda ids: st.builds(ScoringRequest, st.just(tuple(ids)), st.integers(1, len(ids)))
+    st.tuples(st.integers(1, 20), st.lists(st.integers(0, 2), max_size=6)).flatmap(
+        lambda parts: st.builds(ScoringRequest, st.just((0,) * parts[0] + tuple(parts[1])), st.integers(1, parts[0] + len(parts[1])))
     ),
     max_size=12,
 )

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -26,7 +25,7 @@ from tests.models.fallback_models import fallback_model
 from tests.models.runs import difference, greedy, in_chunks, tokens
 from tests.models.tiny_models import TinyModel
 from tests.models.tiny_sizes import SERVED
-from tests.quantization.packers import BY_NAME, Case, awq, group, numbers, pack_quantized
+from tests.quantization.packers import BY_NAME, Case, awq, group, numbers, pack_quantized, packed_tensors
 
 Tiny = Callable[[str], TinyModel]
 TEXT = tokens(3, 40)
@@ -35,17 +34,11 @@ TEXT = tokens(3, 40)
 def packed(model: TinyModel, case: Case, folder: Path, *, only: str | tuple[str, ...] = "_proj.weight", turned: bool = False) -> TinyModel:
     """`model` with random matrices packed as `case` says, and its twin with the same matrices as they are. `turned`: they are packed
     the other way round."""
-    rng = np.random.default_rng(5)
-    tensors = load_file(model.folder / "model.safetensors")
-    plain = dict(tensors)
-    for name in [name for name in tensors if name.endswith(only) and tensors[name].dim() == 2]:
-        out, width = tensors[name].shape[:: -1 if turned else 1]
-        stored, weight = case.pack(rng, out, width)
-        weight = weight.T if turned else weight
-        del tensors[name]
-        module = name.removesuffix(".weight")
-        tensors |= {f"{module}.{ending}": tensor.contiguous() for ending, tensor in stored.items()}
-        plain[name] = torch.from_numpy(np.ascontiguousarray(weight)).float()
+
+    def is_meant(name: str, tensor: torch.Tensor) -> bool:
+        return name.endswith(only) and tensor.dim() == 2
+
+    tensors, plain = packed_tensors(load_file(model.folder / "model.safetensors"), case, is_meant, turned=turned)
     folder.mkdir(exist_ok=True)
     config = json.loads((model.folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"quantization_config": case.claim}))

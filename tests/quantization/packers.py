@@ -310,3 +310,16 @@ CASES = (
     Case("nf4 twice", {"quant_method": "bitsandbytes", "load_in_4bit": True}, bitsandbytes(64, nested=True)),
 )  # fmt: skip
 BY_NAME = {case.name: case for case in CASES}
+
+
+def packed_tensors(plain: Stored, case: Case, which: Callable[[str, torch.Tensor], bool], *, turned: bool = False, seed: int = 5) -> tuple[Stored, Stored]:
+    """The tensors of a checkpoint with random numbers in the matrices that `which` chooses: packed as `case` says, and as they are meant.
+    `turned`: matrices are packed the other way round."""
+    rng = np.random.default_rng(seed)
+    stored, meant = dict(plain), dict(plain)
+    for name in [name for name, tensor in plain.items() if which(name, tensor)]:
+        parts, weight = case.pack(rng, *plain[name].shape[:: -1 if turned else 1])
+        del stored[name]
+        stored |= {f"{name.removesuffix('.weight')}.{ending}": tensor.contiguous() for ending, tensor in parts.items()}
+        meant[name] = torch.from_numpy(np.ascontiguousarray(weight.T if turned else weight)).float()
+    return stored, meant

@@ -7,12 +7,11 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
 from tests.models.encoders.packed_encoders import is_matrix
-from tests.quantization.packers import BY_NAME, Case, awq, gptq, numbers, pack_quantized
+from tests.quantization.packers import BY_NAME, Case, awq, gptq, numbers, pack_quantized, packed_tensors
 
 # Groups and blocks that divide the matrices of the tiny packages.
 FORMS = {
@@ -38,19 +37,14 @@ def pair(
     packed, twin = into / "packed", into / "twin"
     shutil.copytree(folder, packed)
     shutil.copytree(folder, twin)
-    rng, case, count = np.random.default_rng(5), FORMS[form], 0
-    for name in weights:
+    case, changed = FORMS[form], False
+    for seed, name in enumerate(weights):
         plain = load_file(folder / name)
-        stored = dict(plain)
-        for each in [each for each, tensor in plain.items() if which(each, tensor)]:
-            parts, weight = case.pack(rng, *plain[each].shape)
-            del stored[each]
-            stored |= {f"{each.removesuffix('.weight')}.{ending}": tensor.contiguous() for ending, tensor in parts.items()}
-            plain[each] = torch.from_numpy(np.ascontiguousarray(weight)).float()
-            count += 1
+        stored, meant = packed_tensors(plain, case, which, seed=seed)
+        changed |= stored.keys() != plain.keys() or any(stored[each].dtype != plain[each].dtype for each in plain)
         save_file(stored, packed / name)
-        save_file(plain, twin / name, {"format": "pt"})
-    assert count, "nothing is packed"
+        save_file(meant, twin / name, {"format": "pt"})
+    assert changed, "nothing is packed"
     settings = json.loads((packed / config).read_text())
     (packed / config).write_text(json.dumps(settings | {"quantization_config": case.claim}))
     finish(packed)

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from headway.errors import ConfigError, NotBuiltError
 
-FAMILIES: Final = ("linear", "attention", "pointwise")
+FAMILIES: Final = ("linear", "attention", "pointwise", "sampling")
 
 
 @click.command("kernels")

@@ -17,6 +17,7 @@ from headway.compression.input_sums import InputSums
 from headway.compression.rounding import Grid, nearest
 
 STEPS: Final = 20  # of the exponent, from 0 to 1
+_ROWS: Final = 512  # outputs of a matrix that are looked at for an exponent: more of them choose no other
 _LEAST: Final = 1e-4
 
 
@@ -59,7 +60,7 @@ def _scaling(fold: Fold, size: torch.Tensor, exponent: float) -> Scaling:
 def _error(fold: Fold, weights: Mapping[str, torch.Tensor], sums: Mapping[str, InputSums], grid: Grid, scaling: Scaling) -> float:
     total = 0.0
     for name in fold.matrices:
-        weight = weights[name]
+        weight = weights[name][:: -(-len(weights[name]) // _ROWS)]
         kept = nearest(weight * scaling.inputs, grid).weight() / scaling.inputs
         total += sums[name].energy(kept - weight)
     return total

@@ -13,6 +13,7 @@ from typing import Final
 import torch
 
 from headway.compression.rounding import Grid, Rounded, nearest
+from headway.errors import ArtifactError
 
 BLOCK: Final = 128  # inputs whose errors are spread inside before those behind them hear of it
 _MOST_DAMPING: Final = 1.0
@@ -29,7 +30,7 @@ class GptqSettings:
 
 def gptq(weight: torch.Tensor, hessian: torch.Tensor, grid: Grid, settings: GptqSettings) -> Rounded:
     """`weight` float32 [out, in] and `hessian` [in, in], sums of products of inputs. Inputs that were always 0 are rounded to the nearest,
-    and so is everything where no text reached the matrix."""
+    and so is everything where no text reached the matrix. Raises ArtifactError (`activations_not_finite`)."""
     if not bool(hessian.diagonal().any()):
         return nearest(weight, grid)
     width = weight.shape[1]
@@ -80,5 +81,8 @@ def _factor(hessian: torch.Tensor, damping: float) -> torch.Tensor:
             if not int(failed):
                 return upper
         if damping >= _MOST_DAMPING:  # its diagonal outweighs the rest: only numbers that are not finite come here
-            raise ValueError("the activations of this layer are not finite")
+            raise ArtifactError(
+                "the activations of a layer are not finite", reason="activations_not_finite", param="model",
+                fix="The weights are damaged, or the model overflows: see whether `headway serve` gives sensible text.",
+            )  # fmt: skip
         damping = min(damping * 10, _MOST_DAMPING) or 0.01

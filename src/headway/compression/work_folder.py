@@ -54,6 +54,8 @@ class WorkFolder:
         try:
             yield self
         finally:
+            if self.path.exists() and {entry.name for entry in self.path.iterdir()} <= {"lock"}:  # refused before anything was written
+                shutil.rmtree(self.path)
             lock.release()
 
     def begin(self, digest: str) -> list[dict[str, Any]] | None:

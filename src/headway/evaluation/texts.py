@@ -10,7 +10,7 @@ from typing import Final
 
 from headway.errors import ConfigError
 
-MOST_BYTES: Final = 64 << 20
+MOST_BYTES: Final = 16 << 20
 PACKAGED: Final = "headway"
 
 

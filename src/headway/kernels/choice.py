@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -25,6 +26,15 @@ def default_kernels(dtype: torch.dtype) -> Kernels:
     chosen = None if os.environ.get(VARIABLE, _UNASKED) == "torch" or dtype not in DTYPES else chosen_set()
     _tell(chosen, dtype)
     return TORCH if chosen is None else native_kernels(chosen, torch.get_num_threads())
+
+
+def exact_kernels(dtype: torch.dtype) -> Kernels:
+    """The same without products of integers, which round what they read to 8 bits: for answers that must agree with recorded ones."""
+    return without_integers(default_kernels(dtype))
+
+
+def without_integers(kernels: Kernels) -> Kernels:
+    return kernels if kernels.integers is None else replace(kernels, integers=None)
 
 
 @cache

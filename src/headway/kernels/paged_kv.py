@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 import torch
 
-
 # Bytes beside each vector of a head, by dtype: the scale of its codes.
 SCALE_BYTES: Final = {torch.int8: 4}
 

@@ -1,4 +1,4 @@
-"""Which weights of a model `--quantization fp8|int8|int4` quantizes, when the checkpoint is not quantized itself, and how."""
+"""Which weights of a model fp8, int8 and int4 quantize, when the checkpoint is not quantized itself (`--quantization`), and how."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _HEADS: Final[Mapping[str, str | None]] = {"fp8": None, "int8": "int8", "int4": 
 
 
 def rounding_of(stack: Stack, method: str | None) -> str | None:
-    """What `method` makes of a stack: its matrices of layers, and the head in 8 bits; not embeddings, norms or biases."""
+    """What `method` makes of a stack: matrices of layers, and the head in 8 bits; not embeddings, norms, biases, or what chooses experts."""
     if method is None or stack.kind != "weight" or len(stack.shape) != 2:
         return None
     if stack.module == "head":
         return _HEADS[method]
-    return method if stack.module.startswith("layers.") and stack.parts[0].rule.shard != "whole" else None
+    return method if stack.module.startswith("layers.") and not stack.module.endswith(".router") else None
 
 
 def round_stack(stack: Stack, tensor: torch.Tensor, method: str | None) -> None:

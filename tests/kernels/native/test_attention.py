@@ -117,7 +117,7 @@ def test_any_mixture_equals_the_reference(tape: Tape, dtype: torch.dtype, case: 
     Case([(1, 2500), (100, 2500)], 1, 2, 64, 16, biased=True, softcap=5.0),
     Case([(1, 10 + 9 * i) for i in range(40)], 3, 3, 64),
     Case([(1, 1)], 1, 71, 64),
-], ids=str)  # fmt: skip
+], ids=range(11))  # fmt: skip
 def test_work_is_divided_and_joined(tape: Tape, dtype: torch.dtype, case: Case) -> None:
     assert difference(tape, case, dtype) <= tolerance(case, dtype)
 

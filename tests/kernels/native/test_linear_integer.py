@@ -17,7 +17,7 @@ from headway.kernels.native.tape import Tape
 FORMS = {
     "int8 channels": IntegerForm(8, 192), "Q8_0": IntegerForm(8, 32), "int8 floors": IntegerForm(8, 16, minimums=True),
     "Q4_0": IntegerForm(4, 32, 8), "Q4_1": IntegerForm(4, 32, minimums=True), "AWQ": IntegerForm(4, 64, minimums=True),
-    "int4 channels": IntegerForm(4, 192, 8), "int4 wide": IntegerForm(4, 96, 8, minimums=True), "narrow": IntegerForm(4, 4, 8),
+    "int4 channels": IntegerForm(4, 192, 8), "int4 wide": IntegerForm(4, 96, 8, minimums=True), "narrow": IntegerForm(4, 16, 8),
 }  # fmt: skip
 
 
@@ -171,9 +171,9 @@ def test_groups_and_bytes() -> None:
     wide = panel_form(FORMS["int4 wide"], 192)
     assert wide is not None
     assert (wide.group, wide.repeats) == (48, 2)
-    assert packed_bytes(IntegerForm(4, 6, 8), 32, 192) is None
+    assert packed_bytes(IntegerForm(4, 24, 8), 32, 192) is None
 
 
-def test_groups_that_are_no_multiple_of_four_are_refused(tape: Tape) -> None:
-    with pytest.raises(ValueError, match="multiple of 4"):
-        pack_integer_linear(tape, in_chunks(a_weight(IntegerForm(4, 6, 8), 32, 12)), None)
+def test_groups_that_are_no_multiple_of_sixteen_are_refused(tape: Tape) -> None:
+    with pytest.raises(ValueError, match="multiple of 16"):
+        pack_integer_linear(tape, in_chunks(a_weight(IntegerForm(4, 24, 8), 32, 48)), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,13 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from headway.artifacts.resolve import resolve
+from headway.kernels.integer_reference import reference_integers
+from headway.kernels.native.backend import native_kernels
+from headway.kernels.native.library import native_library
 from headway.kernels.packed_batch import pack
+from headway.kernels.torch_backend import TORCH
 from headway.models.encoders.load import load_encoder
+from headway.models.held_bytes import held_bytes
 from tests.models.encoders.rows import part
 
 pytestmark = pytest.mark.e2e
@@ -54,3 +60,16 @@ def test_bfloat16_means(folder: Path, rows: list[list[int]], oracle: Any) -> Non
         with torch.no_grad():
             expected = oracle(torch.tensor([row])).last_hidden_state[0].mean(0)
         assert torch.cosine_similarity(part(found, batch, number).float().mean(0), expected, dim=0) >= 0.999
+
+
+@pytest.mark.parametrize("kernels", ["rounded", *native_library().sets])
+def test_int8_means(kernels: str, folder: Path, rows: list[list[int]], oracle: Any) -> None:
+    built = native_kernels(kernels, 1) if kernels != "rounded" else replace(TORCH, integers=reference_integers(64))
+    batch = pack(rows)
+    encoder = load_encoder(folder, torch.bfloat16, built, int8=True)
+    found = encoder.encode(batch).last
+    for number, row in enumerate(rows):
+        with torch.no_grad():
+            expected = oracle(torch.tensor([row])).last_hidden_state[0].mean(0)
+        assert torch.cosine_similarity(part(found, batch, number).float().mean(0), expected, dim=0) >= 0.999
+    assert held_bytes(encoder) < 0.8 * held_bytes(load_encoder(folder, torch.bfloat16, TORCH))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,14 @@ def test_the_self_check_runs_on_the_packed_package(world: World, dense: Path, tm
     assert world.load(ModelEntry(str(packed)), plugins).golden.status == "matched"
     identities = {each.running.identity.model_sha256 for each in (first, world.load(ModelEntry(str(twin)), plugins)) if each.running is not None}
     assert len(identities) == 2
+
+
+@pytest.mark.parametrize(("section", "says"), [({"quant_method": "exl2"}, "'exl2'"), ({"quant_method": "awq", "version": "gemv"}, "gemv"), ({"bits": 4}, "'unknown'")])
+def test_formats_that_are_not_read_are_final(world: World, dense: Path, section: dict[str, object], says: str, tmp_path: Path) -> None:
+    packed, _ = pair(dense, tmp_path, "awq")
+    config = json.loads((packed / "config.json").read_text())
+    (packed / "config.json").write_text(json.dumps(config | {"quantization_config": section}))
+    error = world.failure(ModelEntry(str(packed)), toy_plugins(PLAIN_CPU, TASKS))
+    assert error.reason == "quantization_not_built"
+    assert says in error.message
+    assert is_final(error)

@@ -51,6 +51,10 @@ class EncoderPlan(Protocol):
     @property
     def remaining(self) -> tuple[str, ...]: ...
 
+    def in_int8(self) -> EncoderPlan:
+        """Matrices of floats become int8 while they are loaded. Raises NotBuiltError where that cannot be done."""
+        ...
+
     def load(self, dtype: torch.dtype, kernels: Kernels, progress: Progress) -> Encoder:
         """Read, convert and pack the weights, one matrix at a time. `progress(done, total)` in checkpoint bytes."""
         ...
@@ -58,13 +62,14 @@ class EncoderPlan(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NativeEncoderPlan:
-    """An encoder with a table of its own, and where its weights are."""
+    """An encoder with a table of its own, and where its weights are. `rounding` is a method of `quantization.online`."""
 
     card: ModelCard
     prefix: str
     config: EncoderConfig
     weights: tuple[PlacedWeight, ...]
     unused: frozenset[str]
+    rounding: str | None = None
 
     @property
     def hidden_size(self) -> int:
@@ -87,6 +92,9 @@ class NativeEncoderPlan:
         taken = self.unused.union(weight.source for weight in self.weights)
         return tuple(name for name in self.card.tensors if name not in taken)
 
+    def in_int8(self) -> NativeEncoderPlan:
+        return replace(self, rounding="int8")
+
     def load(self, dtype: torch.dtype, kernels: Kernels, progress: Progress) -> Encoder:
         """Raises NotBuiltError for batch invariance of disentangled attention, which runs rows of one length together."""
         if kernels is INVARIANT and self.config.disentangled is not None:
@@ -94,7 +102,7 @@ class NativeEncoderPlan:
                 f"batch invariance of {self.card.model_type}", param="batch_invariant", fix="Leave it out, or use another architecture."
             )
         encoder = NativeEncoder(self.config, dtype, kernels)
-        fill_from_card(encoder, self.card, self.weights, kernels, progress, head=False)
+        fill_from_card(encoder, self.card, self.weights, kernels, progress, head=False, rounding=self.rounding)
         encoder.prepare()
         use_huge_pages()
         return encoder

@@ -59,6 +59,12 @@ class TransformersEncoderPlan:
         taken = set(self.weights.values())
         return tuple(name for name in self.card.tensors if name not in taken)
 
+    def in_int8(self) -> TransformersEncoderPlan:
+        raise NotBuiltError(
+            f"int8 of {_name(self.card)}, whose layers are those of transformers (the fallback)", param="dtype",
+            fix="Use float32 or bfloat16, or a model that Headway runs natively.",
+        )  # fmt: skip
+
     def load(self, dtype: torch.dtype, kernels: Kernels, progress: Progress) -> Encoder:
         """Raises ArtifactError (`unsupported_architecture`, `weights_unreadable`), NotBuiltError for kernels that promise what
         layers of transformers cannot keep."""

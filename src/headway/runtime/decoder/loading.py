@@ -12,6 +12,7 @@ from headway.capacity.byte_text import byte_text
 from headway.capacity.kv_geometry import KvGeometry
 from headway.errors import CapacityError
 from headway.host.memory_budget import memory_budget
+from headway.kernels.choice import exact_kernels
 from headway.models.backbone import plan_backbone
 from headway.models.causal_lm import CausalLM
 from headway.models.load import load_planned
@@ -37,7 +38,7 @@ def load_trunk(
     """
     longest = _longest(card, max_tokens)
     plan = plan_model(card, longest)
-    model = load_planned(plan, DTYPES[dtype], progress=progress)
+    model = load_planned(plan, DTYPES[dtype], progress=progress, kernels=exact_kernels(DTYPES[dtype]))
     return _trunk(model, card, longest, plan.parameters, share=share, has_head=True, known_tokens=known_tokens)
 
 
@@ -49,7 +50,7 @@ def load_backbone(
     its tensors begin with, see `models.backbone.plan_backbone`."""
     longest = _longest(card, max_tokens)
     plan = plan_backbone(card, longest, prefix)
-    model = load_planned(plan, DTYPES[dtype], progress=progress)
+    model = load_planned(plan, DTYPES[dtype], progress=progress, kernels=exact_kernels(DTYPES[dtype]))
     return _trunk(model, card, longest, plan.parameters, share=share, has_head=False)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from headway.doctor.case import Case
 from headway.doctor.evidence.sight import sight
+from headway.doctor.facts.complaint import complains_of
 from headway.doctor.facts.cpu_threads import CpuLimit, cpu_limit_of, threads_of, throttled_share
 from headway.doctor.facts.fact import Fact
 from headway.doctor.facts.load import LoadShape, shape_of
@@ -22,6 +23,7 @@ HALF_ON_CPU: Final = sight("no fast float16 arithmetic", "float16 is not support
 _THROTTLED: Final = 0.10
 _TOO_MANY: Final = 1.25
 _ROOF_SHARE: Final = 0.25
+_LEAST_WEIGHTS: Final = 0.05  # GiB: what is smaller stays in the caches, and reading it is not what a step does
 _LEAST_BANDWIDTH: Final = 5.0  # GiB/s: no machine that people serve on reads memory slower
 _AVX512: Final = ("avx512f", "avx512_bf16", "amx_bf16")
 
@@ -145,7 +147,7 @@ def _arithmetic(case: Case) -> Found | Abstention | None:
     rate, steps = reached
     roof = case.context.number("host.memory_bandwidth_gb_s") or case.context.number("host.io.memory_gb_s")
     slow = rate < (roof * _ROOF_SHARE if roof else _LEAST_BANDWIDTH)
-    if not slow:
+    if not slow or rate / steps < _LEAST_WEIGHTS:
         return None
     sum_en = f"{steps:.2f} steps/s x weights is {rate:.1f} GiB/s" + (f", {rate / roof:.0%} of the measured {roof:g} GB/s" if roof else "")
     sum_zh = f"{steps:.2f} 步/秒 x 权重 = {rate:.1f} GiB/s" + (f"，是实测 {roof:g} GB/s 的 {rate / roof:.0%}" if roof else "")
@@ -184,7 +186,8 @@ def _shared_cores(case: Case, sum_en: str, sum_zh: str) -> Found | None:
         case.context.quote("host.load_average", f"load_average {load:g}"),
         Fix(Words("stop or move what else computes here, or give the server cores of its own", "停止或迁走此处的其他计算任务，或给服务器分配专用核"), "top -b -n1 -o %CPU | head -15"),
     )  # fmt: skip
-    return replace(found, title=Words("Other programs take the server's cores", "其他程序占用服务器的核"))
+    sure = 0.55 if complains_of(case.context, "throughput") else 0.5  # the average counts what waits as well as what computes
+    return replace(found, title=Words("Other programs take the server's cores", "其他程序占用服务器的核"), confidence=sure, explains=())
 
 
 def _factor(case: Case, sum_en: str, sum_zh: str, why: tuple[str, str], quote: Quote, fix: Fix) -> Found:
