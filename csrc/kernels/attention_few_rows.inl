@@ -34,9 +34,10 @@ public:
     }
 
 private:
-    static void prefetch(const Tile<Kv>& next, int64_t i, int64_t offset, int64_t head_dim) {
-        const int64_t end = i + F32::width < next.count ? i + F32::width : next.count;
-        for (int64_t k = i; k < end; ++k) {
+    // Keys, or values `offset` numbers after them. Spread over the work, so that memory is read all the time.
+    static void prefetch(const Tile<Kv>& next, int64_t begin, int64_t end, int64_t offset, int64_t head_dim) {
+        if (end > next.count) end = next.count;
+        for (int64_t k = begin; k < end; ++k) {
             const char* line = reinterpret_cast<const char*>(next.keys[k] + offset);
             for (int64_t b = 0; b < head_dim * static_cast<int64_t>(sizeof(Kv)); b += 64) _mm_prefetch(line + b, _MM_HINT_T0);
         }
@@ -45,7 +46,7 @@ private:
     // scores[r][k] = query r . key k
     static void score(int64_t count, const Tile<Kv>& tile, const Tile<Kv>& next, int64_t head_dim, int64_t units, const Scratch& s) {
         for (int64_t k = 0; k < tile.count; k += F32::width) {
-            prefetch(next, k, 0, head_dim);
+            prefetch(next, k, k + F32::width, 0, head_dim);
             for (int64_t r = 0; r < count; r += 4) {
                 if (count - r >= 4) score_rows<4>(r, k, tile, head_dim, units, s);
                 else if (count - r == 3) score_rows<3>(r, k, tile, head_dim, units, s);
@@ -67,12 +68,12 @@ private:
                 for (int64_t j = 0; j < 4; ++j) x[r][j] = F32::zero();
             int64_t i = 0;
             for (; i + step <= head_dim; i += step) {
-                const F32 key[4] = {M::row(keys[0] + i), M::row(keys[1] + i), M::row(keys[2] + i), M::row(keys[3] + i)};
+                F32 key[4] = {M::row(keys[0] + i), M::row(keys[1] + i), M::row(keys[2] + i), M::row(keys[3] + i)};
                 multiply_keys<count>(query + i / M::pack, units, key, x);
             }
             if (i < head_dim) {
                 const int64_t left = head_dim - i;
-                const F32 key[4] = {M::row(keys[0] + i, left), M::row(keys[1] + i, left), M::row(keys[2] + i, left), M::row(keys[3] + i, left)};
+                F32 key[4] = {M::row(keys[0] + i, left), M::row(keys[1] + i, left), M::row(keys[2] + i, left), M::row(keys[3] + i, left)};
                 multiply_keys<count>(query + i / M::pack, units, key, x);
             }
             for (int64_t r = 0; r < count; ++r) fours[r][g] = four_sums(x[r][0], x[r][1], x[r][2], x[r][3]);
@@ -85,7 +86,8 @@ private:
     }
 
     template <int64_t count>
-    static inline void multiply_keys(const float* query, int64_t units, const F32 (&key)[4], F32 (&x)[count][4]) {
+    static inline void multiply_keys(const float* query, int64_t units, F32 (&key)[4], F32 (&x)[count][4]) {
+        for (int64_t j = 0; j < 4; ++j) in_register(key[j]);
         for (int64_t r = 0; r < count; ++r) {
             const F32 q = load(query + r * units);
             for (int64_t j = 0; j < 4; ++j) x[r][j] = M::dot(x[r][j], key[j], q);
@@ -144,27 +146,26 @@ private:
     static void mix(int64_t count, const Tile<Kv>& tile, const Tile<Kv>& next, int64_t to_value, int64_t head_dim, const Scratch& s,
                     const Partial& to, const float* rescale) {
         constexpr int64_t wide = F32::width == 16 ? 4 : 2;  // registers of a row's results at once
-        for (int64_t k = 0; k < next.count; k += F32::width) prefetch(next, k, to_value, head_dim);
         for (int64_t r = 0; r < count; r += 4) {
-            const int64_t i = mix_columns<wide>(count - r, r, 0, tile, to_value, head_dim, s, to, rescale);
-            if (i < head_dim) mix_columns<M::pack>(count - r, r, i, tile, to_value, head_dim, s, to, rescale);
+            const int64_t i = mix_columns<wide>(count - r, r, 0, tile, next, to_value, head_dim, s, to, rescale);
+            if (i < head_dim) mix_columns<M::pack>(count - r, r, i, tile, next, to_value, head_dim, s, to, rescale);
         }
     }
 
     template <int64_t registers>
-    static int64_t mix_columns(int64_t count, int64_t row, int64_t begin, const Tile<Kv>& tile, int64_t to_value, int64_t head_dim,
-                               const Scratch& s, const Partial& to, const float* rescale) {
-        if (count >= 4) return mix_rows<registers, 4>(row, begin, tile, to_value, head_dim, s, to, rescale);
-        if (count == 3) return mix_rows<registers, 3>(row, begin, tile, to_value, head_dim, s, to, rescale);
-        if (count == 2) return mix_rows<registers, 2>(row, begin, tile, to_value, head_dim, s, to, rescale);
-        return mix_rows<registers, 1>(row, begin, tile, to_value, head_dim, s, to, rescale);
+    static int64_t mix_columns(int64_t count, int64_t row, int64_t begin, const Tile<Kv>& tile, const Tile<Kv>& next, int64_t to_value,
+                               int64_t head_dim, const Scratch& s, const Partial& to, const float* rescale) {
+        if (count >= 4) return mix_rows<registers, 4>(row, begin, tile, next, to_value, head_dim, s, to, rescale);
+        if (count == 3) return mix_rows<registers, 3>(row, begin, tile, next, to_value, head_dim, s, to, rescale);
+        if (count == 2) return mix_rows<registers, 2>(row, begin, tile, next, to_value, head_dim, s, to, rescale);
+        return mix_rows<registers, 1>(row, begin, tile, next, to_value, head_dim, s, to, rescale);
     }
 
     // Rows from `row` on, numbers of the head from `begin` on, as many as whole groups of `registers` hold (a single one: to the end).
     // Returns the first number that is left.
     template <int64_t registers, int64_t count>
-    static int64_t mix_rows(int64_t row, int64_t begin, const Tile<Kv>& tile, int64_t to_value, int64_t head_dim, const Scratch& s,
-                            const Partial& to, const float* rescale) {
+    static int64_t mix_rows(int64_t row, int64_t begin, const Tile<Kv>& tile, const Tile<Kv>& next, int64_t to_value, int64_t head_dim,
+                            const Scratch& s, const Partial& to, const float* rescale) {
         constexpr int64_t numbers = registers * F32::width;
         constexpr bool last = registers == M::pack;
         const float* weights = s.weights + row * tile_keys;
@@ -178,7 +179,9 @@ private:
                     x[r][c] = F32::zero();
                     if (c == 0 || all) x[r][c] = load(mixed + r * s.width + c * F32::width) * F32::all(rescale[row + r]);
                 }
+            const int64_t fetched = row == 0 && i == 0 ? next.count : 0;
             for (int64_t k = 0; k < tile.count; k += M::pack) {
+                if (k < fetched) prefetch(next, k, k + M::pack, to_value, head_dim);
                 F32 values[registers];
                 for (int64_t c = 0; c < registers; c += M::pack) {
                     const int64_t at = i + c * F32::width;

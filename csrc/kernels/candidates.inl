@@ -1,7 +1,10 @@
 // Included inside the namespace of an instruction set: which numbers of a row stay, without sorting it.
 
 // Which comes first: the larger number, of equal ones the one with the smaller index.
-inline bool precedes(const Candidate& a, const Candidate& b) { return a.value > b.value || (a.value == b.value && a.index < b.index); }
+// Without branches: which of two numbers is larger, nobody can guess.
+inline bool precedes(const Candidate& a, const Candidate& b) {
+    return (a.value > b.value) | ((a.value == b.value) & (a.index < b.index));
+}
 
 inline void swap(Candidate& a, Candidate& b) {
     const Candidate c = a;
@@ -22,8 +25,11 @@ inline int64_t partition(Candidate* c, int64_t begin, int64_t end) {
     if (precedes(middle, last)) swap(middle, last);  // the median of the three is last
     const Candidate pivot = last;
     int64_t place = begin;
-    for (int64_t i = begin; i < end - 1; ++i)
-        if (precedes(c[i], pivot)) swap(c[i], c[place++]);
+    for (int64_t i = begin; i < end - 1; ++i) {
+        const bool leads = precedes(c[i], pivot);
+        swap(c[i], c[place]);
+        place += leads;
+    }
     swap(c[place], c[end - 1]);
     return place;
 }

@@ -9,7 +9,8 @@
 namespace headway {
 
 // Output channels of a panel. A packed weight is panels one after the other; in a panel lie, step of k after step of k, 4 bytes for
-// each of its channels: one float32, two bfloat16 or four codes of 8 bits. Channels and inputs that do not exist are zeros.
+// each of its channels: one float32, two bfloat16 or four codes of 8 bits. Channels and inputs that do not exist are zeros;
+// steps are filled up to a multiple of four.
 constexpr int64_t panel_width = 32;
 
 // What becomes of the float32 sums; rounded once, when they are stored.
@@ -29,7 +30,7 @@ struct FloatLinear {
     LinearOutput to;
     const void* x;       // x_dtype, rows of `inputs`; what is not in the dtype of the weight may be rounded to it
     const void* weight;  // panels, 64-byte aligned
-    void* scratch;       // 64-byte aligned, 4 bytes for each number of x and one more in each row
+    void* scratch;       // 64-byte aligned, 4 bytes for each number of x and eight more in each row
     int64_t rows, inputs, x_stride;
     Dtype x_dtype, weight_dtype;
 

@@ -86,17 +86,18 @@ void multiply_tile(float* sums, const int32_t* panel, const typename Format::X* 
             for (int v = 0; v < V; ++v) c[r][v] = F32::zero();
         const int32_t* w = panel + at;
         const typename Format::X* row = x;
+        for (int64_t s = 0; s < steps; s += 4, row += 4 * R)
 #pragma GCC unroll 4
-        for (int64_t s = 0; s < steps; ++s, w += panel_width, row += R) {
-            ahead.step();
-            const typename Format::Part w0(w), w1(w + F32::width);
+            for (int i = 0; i < 4; ++i, w += panel_width) {
+                ahead.step();
+                const typename Format::Part w0(w), w1(w + F32::width);
 #pragma GCC unroll 16
-            for (int r = 0; r < R; ++r) {
-                const typename Format::Row one(row + r);
-                c[r][0] = Format::add(c[r][0], w0, one);
-                c[r][1] = Format::add(c[r][1], w1, one);
+                for (int r = 0; r < R; ++r) {
+                    const typename Format::Row one(row + 4 * r + i);
+                    c[r][0] = Format::add(c[r][0], w0, one);
+                    c[r][1] = Format::add(c[r][1], w1, one);
+                }
             }
-        }
         for (int r = 0; r < R; ++r)
             for (int v = 0; v < V; ++v) store(sums + r * panel_width + at + v * F32::width, c[r][v]);
     }
@@ -117,22 +118,23 @@ void multiply_rows(int64_t rows, float* sums, const int32_t* panel, const typena
     by_rows[rows - 1](sums, panel, x, steps, ahead);
 }
 
-// Numbers of x in the order in which the products read them, as the format has them.
+// Steps of k, filled up to whole blocks of four.
+constexpr int64_t steps_of(int64_t inputs, int64_t per_step) { return (inputs + 4 * per_step - 1) / (4 * per_step) * 4; }
+
+// Numbers of x in the order in which the products read them, as the format has them: tile after tile, [steps / 4][rows][4].
 template <class Format, class T>
-void lay_out(const FloatLinear& a, const RowTiles& tiles, Range steps) {
+void lay_out(const FloatLinear& a, const RowTiles& tiles, int64_t all_steps, Range steps) {
     using X = typename Format::X;
     constexpr int64_t per_step = Format::per_step, at_once = F32::width / per_step;
-    const int64_t all_steps = (a.inputs + per_step - 1) / per_step;
     for (int64_t tile = 0; tile < tiles.count; ++tile) {
         const int64_t first = tiles.begin(tile), height = tiles.height(tile);
-        X* out = static_cast<X*>(a.scratch) + first * all_steps;
         for (int64_t r = 0; r < height; ++r) {
+            X* out = static_cast<X*>(a.scratch) + first * all_steps + 4 * r;
             const T* x = static_cast<const T*>(a.x) + (first + r) * a.x_stride;
             for (int64_t s = steps.begin; s < steps.end; s += at_once) {
                 X some[at_once];
                 store(reinterpret_cast<typename Format::Number*>(some), load(x + s * per_step, a.inputs - s * per_step));
-                const int64_t count = steps.end - s < at_once ? steps.end - s : at_once;
-                for (int64_t i = 0; i < count; ++i) out[(s + i) * height + r] = some[i];
+                for (int64_t i = 0; i < at_once && s + i < steps.end; i += 4) std::memcpy(out + (s + i) * height, some + i, 4 * sizeof(X));
             }
         }
     }
@@ -141,16 +143,16 @@ void lay_out(const FloatLinear& a, const RowTiles& tiles, Range steps) {
 template <class Format>
 void float_linear_of(const FloatLinear& a, Team& team) {
     using X = typename Format::X;
-    const int64_t steps = (a.inputs + Format::per_step - 1) / Format::per_step;
+    const int64_t steps = steps_of(a.inputs, Format::per_step);
     const int64_t panels = (a.to.width + panel_width - 1) / panel_width;
     const RowTiles tiles(a.rows, highest_float_tile);
     const X* all = static_cast<const X*>(a.scratch);
-    const bool as_it_is = a.rows == 1 && a.inputs % Format::per_step == 0 && a.x_dtype == Format::number;
+    const bool as_it_is = a.rows == 1 && a.inputs % (4 * Format::per_step) == 0 && a.x_dtype == Format::number;
     if (as_it_is) {
         all = static_cast<const X*>(a.x);
     } else {
-        if (a.x_dtype == Dtype::float32) lay_out<Format, float>(a, tiles, team.share(steps, 16));
-        else lay_out<Format, bf16>(a, tiles, team.share(steps, 16));
+        if (a.x_dtype == Dtype::float32) lay_out<Format, float>(a, tiles, steps, team.share(steps, 16));
+        else lay_out<Format, bf16>(a, tiles, steps, team.share(steps, 16));
         team.barrier();
     }
     const auto [begin, end] = team.share(panels * tiles.count);
@@ -173,7 +175,7 @@ inline void float_linear(const FloatLinear& a, Team& team) {
 // Panels of a format with `per_step` numbers of T in a step.
 template <class T, int64_t per_step>
 void float_pack_of(const FloatPack& a, Team& team) {
-    const int64_t steps = (a.inputs + per_step - 1) / per_step;
+    const int64_t steps = steps_of(a.inputs, per_step);
     const auto [begin, end] = team.share((a.channels + panel_width - 1) / panel_width);
     for (int64_t panel = begin; panel < end; ++panel) {
         T* out = static_cast<T*>(a.panels) + (a.first / panel_width + panel) * steps * per_step * panel_width;

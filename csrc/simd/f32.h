@@ -160,6 +160,9 @@ inline void store(bf16* p, F32 a, int64_t left) {
 
 #endif
 
+// The compiler may load what it needs several times from memory several times; after this it does not.
+inline void in_register(F32& a) { asm("" : "+v"(a.v)); }
+
 // What is left of `a` when it is stored as T and read again.
 template <class T>
 inline F32 rounded(F32 a);

@@ -122,7 +122,7 @@ _STORED = {"gptq": "gptq", "awq": "awq", "fp8": "fp8", "compressed-tensors": "co
 _FLAGS = {"gptq": "gptq", "gptq_marlin": "gptq", "awq": "awq", "fp8": "fp8"}
 _TENSORS = {"gptq": (".qweight", ".scales"), "awq": (".qweight", ".scales"), "fp8": (".weight_scale",),
             "compressed-tensors": (".weight_packed", ".weight_scale"), "bitsandbytes": (".weight.absmax",)}  # fmt: skip
-_STOPS = {"gptq": "packed_part_missing", "awq": "packed_part_missing", "fp8": "packed_dtype", "compressed-tensors": "invalid_quantization",
+_STOPS = {"gptq": "packed_part_missing", "awq": "quantization_mismatch", "fp8": "packed_dtype", "compressed-tensors": "invalid_quantization",
           "bitsandbytes": "packed_part_missing"}  # fmt: skip
 
 

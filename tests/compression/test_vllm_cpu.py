@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +31,29 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def differences(name: str, logits_of: Callable[[list[int]], torch.Tensor]) -> tuple[float, int]:
-    """The largest difference of a log probability over all recorded ones, each behind the tokens that vLLM wrote, and how many of
-    vLLM's greedy tokens are the likeliest here, too."""
-    largest, same = 0.0, 0
+@dataclass(frozen=True)
+class Differences:
+    """Of log probabilities over all recorded ones, each behind the tokens that vLLM wrote; and how many of vLLM's greedy tokens are the
+    likeliest here, too."""
+
+    largest: float
+    mean: float
+    same: int
+
+
+def differences(name: str, logits_of: Callable[[list[int]], torch.Tensor]) -> Differences:
+    found: list[float] = []
+    same = 0
     for answer in RECORDED[name]:
         whole = answer["prompt"] + answer["tokens"]
         here = logits_of(whole[:-1])[len(answer["prompt"]) - 1 :].log_softmax(-1)
         same += sum(int(row.argmax()) == token for row, token in zip(here, answer["tokens"], strict=True))
         for row, step in zip(here, answer["logprobs"], strict=True):
-            largest = max(largest, *(abs(float(row[int(token)]) - there) for token, there in step.items()))
-    return largest, same
+            found += [abs(float(row[int(token)]) - there) for token, there in step.items()]
+    return Differences(max(found), sum(found) / len(found), same)
 
 
-def compare(folder: Path, name: str) -> tuple[float, int]:
+def compare(folder: Path, name: str) -> Differences:
     model = load_model(inspect(str(folder)), torch.float32)
     return differences(name, lambda text: in_chunks(model, text, 64))
 
@@ -51,9 +61,10 @@ def compare(folder: Path, name: str) -> tuple[float, int]:
 @pytest.mark.parametrize("name", ["dense", "int4-g128", "awq", "gptq"])
 def test_tiny(models: Path, name: str) -> None:
     """Of 4 bits vLLM has kernels in bfloat16, which is up to this far from float32."""
-    largest, same = compare(models / name, name)
-    assert largest < (2e-4 if name == "dense" else 0.15)
-    assert same >= 3 * COUNT * (1.0 if name == "dense" else 0.85)
+    found = compare(models / name, name)
+    assert found.largest < (2e-4 if name == "dense" else 0.3)
+    assert found.mean < (1e-4 if name == "dense" else 0.06)
+    assert found.same >= 3 * COUNT * (1.0 if name == "dense" else 0.85)
 
 
 def _int8(inputs: torch.Tensor) -> torch.Tensor:
@@ -77,15 +88,15 @@ def test_tiny_with_rounded_inputs(models: Path, name: str, rounded: Callable[[to
         if path.endswith("_proj"):
             module.register_forward_pre_hook(lambda _, inputs: (rounded(inputs[0]),))
     with torch.no_grad():
-        largest, same = differences(name, lambda text: model(torch.tensor([text])).logits[0])
-    assert largest < allowed
-    assert same == 3 * COUNT
+        found = differences(name, lambda text: model(torch.tensor([text])).logits[0])
+    assert found.largest < allowed
+    assert found.same == 3 * COUNT
 
 
 def test_another_checkpoint_would_be_noticed(models: Path) -> None:
     """What is allowed is much less than what two methods differ by."""
-    assert compare(models / "int4-g128", "gptq")[0] > 0.3
-    assert compare(models / "gptq", "int4-g128")[0] > 0.3
+    assert compare(models / "int4-g128", "gptq").mean > 0.12
+    assert compare(models / "gptq", "int4-g128").mean > 0.12
 
 
 def test_what_was_recorded() -> None:
@@ -95,11 +106,12 @@ def test_what_was_recorded() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("method", "allowed"), [("int8", 0.4), ("int4-g128", 0.3)])
+@pytest.mark.parametrize(("method", "allowed"), [("int8", 0.3), ("int4-g128", 0.12)])
 def test_smollm2(method: str, allowed: float, tmp_path: Path) -> None:
+    """vLLM in bfloat16; of int8 it also rounds activations."""
     compressed("smollm2-135m-instruct", method, tmp_path / "out")
-    largest, same = compare(tmp_path / "out", f"smollm2-{method}")
-    assert largest < allowed
-    assert same >= 0.9 * 3 * COUNT
+    found = compare(tmp_path / "out", f"smollm2-{method}")
+    assert found.mean < allowed
+    assert found.same >= 0.9 * 3 * COUNT
     tokenizer = load_tokenizer(inspect(str(tmp_path / "out")))
     assert [answer["prompt"] for answer in RECORDED[f"smollm2-{method}"]] == [tokenizer.encode(text) for text in TEXTS], "the tokenizer that was written"

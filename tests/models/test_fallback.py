@@ -110,8 +110,10 @@ def test_gguf_and_quantized_checkpoints(card: ModelCard, tiny: Fallback) -> None
     mixtral = inspect(str(tiny("mixtral").folder))
     with pytest.raises(NotBuiltError, match="GGUF files of architecture MixtralForCausalLM"):
         load_model(replace(mixtral, format="gguf"), torch.float32)
-    with pytest.raises(NotBuiltError, match="awq"):
+    with pytest.raises(ArtifactError, match="says awq, but no tensor ends in"):
         plan_fallback(replace(card, quantization={"quant_method": "awq"}), 200)
+    with pytest.raises(NotBuiltError, match="exl2"):
+        plan_fallback(replace(card, quantization={"quant_method": "exl2"}), 200)
 
 
 def test_a_config_that_transformers_does_not_take(card: ModelCard) -> None:

@@ -32,10 +32,11 @@ def test_equals_the_library(method: str, settings: dict[str, Any]) -> None:
     assert not torch.equal(rounded, WEIGHT)
 
 
-def test_int8_is_a_grid_of_127_steps_up_to_the_largest_of_each_output() -> None:
+@pytest.mark.parametrize(("method", "group"), [("int8", 256), ("int8_32", 32)])
+def test_int8_is_a_grid_of_127_steps_up_to_the_largest_of_each_group(method: str, group: int) -> None:
     rounded = WEIGHT.clone()
-    round_weight(rounded, "int8")
-    rows = WEIGHT.double().numpy()
+    round_weight(rounded, method)
+    rows, rounded = WEIGHT.double().view(-1, group).numpy(), rounded.view(-1, group)
     step = np.abs(rows).max(1, keepdims=True) / 127
     np.testing.assert_allclose(rounded.numpy(), np.rint(rows / step) * step, rtol=1e-5, atol=1e-6)
 
@@ -52,7 +53,7 @@ def test_zeros_stay_and_widths_need_not_divide(method: str, dtype: torch.dtype) 
     assert float((rounded - weight).abs().max()) < 0.1 * float(weight.abs().max())
 
 
-@pytest.mark.parametrize("method", ["int8", "int4"])
+@pytest.mark.parametrize("method", ["int8", "int8_32", "int4"])
 @pytest.mark.parametrize("width", [128, 192, 200])
 def test_integers_are_what_is_rounded_to(method: str, width: int) -> None:
     weight = torch.randn(7, width, generator=torch.Generator().manual_seed(4)).bfloat16()
@@ -61,4 +62,4 @@ def test_integers_are_what_is_rounded_to(method: str, width: int) -> None:
     rounded = weight.float()
     round_weight(rounded, method)
     assert torch.equal(integers.dequantized(), rounded)
-    assert len(integers.codes.unique()) <= (256 if method == "int8" else 16)
+    assert len(integers.codes.unique()) <= (16 if method == "int4" else 256)

@@ -83,19 +83,19 @@ def claim_problems(claim: Mapping[str, Any] | None, tensors: Mapping[str, Tensor
     if method is None or claim is None:
         packed = next((name for name, each in tensors.items() if name.endswith(_PACKED) or each.dtype in _FLOAT8), None)
         return [f"tensor {packed} is packed, but no file says how (quantization_config is missing)"] if packed else []
-    form = METHOD_NAMES.get(method, method)
+    source, form = claim.get("source", "config.json"), METHOD_NAMES.get(method, method)
     wanted = EVIDENCE.get(form, ())
     in_float8 = form in _FLOAT8_FORMATS and any(each.dtype in _FLOAT8 for each in tensors.values())
     if wanted and not in_float8 and not any(name.endswith(wanted) for name in tensors):
         return [
-            f"{claim['source']} says {method}, but no tensor ends in {' or '.join(wanted)}: the weights are not quantized that way"
+            f"{source} says {method}, but no tensor ends in {' or '.join(wanted)}: the weights are not quantized that way"
         ]
     if form in ("gptq", "awq"):
         if not any(name.endswith(".scales") for name in tensors):
-            return [f"{claim['source']} says {method}, but there are no .scales tensors"]
+            return [f"{source} says {method}, but there are no .scales tensors"]
         packed, other = _packed_otherwise(form, tensors)
         if packed is not None:
-            return [f"{claim['source']} says {method}, but {packed} is packed as {other} packs weights"]
+            return [f"{source} says {method}, but {packed} is packed as {other} packs weights"]
     return []
 
 

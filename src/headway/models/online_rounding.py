@@ -11,7 +11,7 @@ from headway.models.fill import Stack
 from headway.quantization.online import round_weight
 
 # The head is read as often as a layer, and is larger than several; what it rounds goes straight into the logits.
-_HEADS: Final[Mapping[str, str | None]] = {"fp8": None, "int8": "int8", "int4": "int8"}
+_HEADS: Final[Mapping[str, str | None]] = {"fp8": None, "int8": "int8", "int8_32": "int8_32", "int4": "int8"}
 
 
 def rounding_of(stack: Stack, method: str | None) -> str | None:

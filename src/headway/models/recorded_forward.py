@@ -54,7 +54,7 @@ def record_forward(forward: Forward, tape: Tape, kv: PagedKV, limits: StepLimits
     inputs = StepInputs(tokens, outputs, sequences, -(-limits.positions // kv.block_size), kv.block_size)
     batch = inputs.as_batch()
     try:
-        with torch.inference_mode(), tape.record(tokens, outputs, sequences) as recording, ViewsOnly():
+        with torch.inference_mode(), tape.record(tokens, outputs, sequences) as recording, ViewsOnly():  # type: ignore[no-untyped-call]
             hidden = forward(batch, kv)
     except NotRecordable as reason:
         _log.info("The forward pass runs kernel by kernel: it computes %s, which is no native kernel", reason)

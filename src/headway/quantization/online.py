@@ -1,8 +1,9 @@
 """Formats that are made while an unquantized checkpoint is loaded: which numbers each of them can hold.
 
-fp8: float8 e4m3 with one scale for the matrix, largest / 448. int8: a scale for each output, largest / 127. int4: a scale for each 128
-inputs of an output, largest / 7.5, and numbers from -8 to 7. Where kernels compute with integers, int8 and int4 are kept as such; else,
-and for fp8, a matrix is rounded to these numbers and kept in the dtype of the model.
+fp8: float8 e4m3 with one scale for the matrix, largest / 448. int8: a scale for each output, largest / 127. int8_32: one for each 32 inputs
+of an output (the inputs of a product are then rounded in groups as small). int4: a scale for each 128 inputs of an output, largest / 7.5,
+and numbers from -8 to 7. Where kernels compute with integers, all but fp8 are kept as such; else a matrix is rounded to these numbers and
+kept in the dtype of the model.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch
 from headway.kernels.integer_weight import IntegerForm, IntegerWeight
 
 _GROUP: Final = 128
+_SMALL_GROUP: Final = 32
 
 
 def _fp8(weight: torch.Tensor) -> torch.Tensor:
@@ -24,8 +26,22 @@ def _fp8(weight: torch.Tensor) -> torch.Tensor:
 
 
 def _int8(weight: torch.Tensor) -> IntegerWeight:
-    scale = _scale(weight.abs().amax(-1, keepdim=True), 127.0)
-    return IntegerWeight(IntegerForm(8, weight.shape[1]), torch.round(weight / scale).clamp(-127.0, 127.0).to(torch.int8), scale)
+    return _int8_groups(weight, IntegerForm(8, weight.shape[1]))
+
+
+def _int8_32(weight: torch.Tensor) -> IntegerWeight:
+    return _int8_groups(weight, _int8_32_form(weight.shape[1]))
+
+
+def _int8_32_form(width: int) -> IntegerForm:
+    return IntegerForm(8, math.gcd(_SMALL_GROUP, width))
+
+
+def _int8_groups(weight: torch.Tensor, form: IntegerForm) -> IntegerWeight:
+    groups = weight.reshape(len(weight), -1, form.group)
+    scales = _scale(groups.abs().amax(-1), 127.0)
+    codes = torch.round(groups / scales[..., None]).clamp(-127.0, 127.0)
+    return IntegerWeight(form, codes.to(torch.int8).reshape(weight.shape), scales)
 
 
 def _int4(weight: torch.Tensor) -> IntegerWeight:
@@ -48,9 +64,11 @@ def _scale(largest: torch.Tensor, most: float) -> torch.Tensor:
     return torch.where(largest > 0, largest / most, 1.0)
 
 
-_FORMS: Final[Mapping[str, Callable[[int], IntegerForm]]] = {"int8": lambda width: IntegerForm(8, width), "int4": _int4_form}
-_INTEGERS: Final[Mapping[str, Callable[[torch.Tensor], IntegerWeight]]] = {"int8": _int8, "int4": _int4}
-METHODS: Final = ("fp8", "int8", "int4")
+_FORMS: Final[Mapping[str, Callable[[int], IntegerForm]]] = {
+    "int8": lambda width: IntegerForm(8, width), "int8_32": _int8_32_form, "int4": _int4_form,
+}
+_INTEGERS: Final[Mapping[str, Callable[[torch.Tensor], IntegerWeight]]] = {"int8": _int8, "int8_32": _int8_32, "int4": _int4}
+METHODS: Final = ("fp8", *_INTEGERS)
 
 
 def online_form(method: str, width: int) -> IntegerForm | None:

@@ -15,6 +15,8 @@ from headway.runtime.loading.manifests import Verified, digest_of_digests
 from headway.runtime.package import Package
 
 FAMILIES_GROUP = "headway.families"
+Dtype = Literal["float32", "bfloat16", "int8"]
+"""int8: products with weights are of integers, and bfloat16 lies between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class ModelSpec:
     parameters: int
     files: tuple[str, ...]
     max_input_tokens: int
-    dtypes: tuple[Literal["float32", "bfloat16"], ...] = ("float32",)
+    dtypes: tuple[Dtype, ...] = ("float32",)
     capabilities: tuple[str, ...] = ()
     licence: str | None = None
     stored: StoredFormat = PLAIN
@@ -41,7 +43,7 @@ class Placement:
     """Where and how a model runs. `options` are the family's own, from the models file."""
 
     device: str  # "cpu", "cuda:0", ...
-    dtype: Literal["float32", "bfloat16"]
+    dtype: Dtype
     enable_shared_context: bool
     options: Mapping[str, Any] = field(default_factory=dict)
 

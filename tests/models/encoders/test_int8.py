@@ -26,7 +26,7 @@ ROWS = random_rows()
 
 @pytest.mark.parametrize("form", ["awq", "int8", "llm.int8", "gptq"])
 def test_packed_matrices_stay_what_they_are(make: MakeEncoder, form: str, tmp_path: Path) -> None:
-    """gptq: inputs out of order, which have to be dequantized and rounded no further."""
+    """gptq: inputs out of order, whose matrices have to be dequantized; those that are not packed become integers."""
     oracle = packed_encoder(make("bert"), SMALL[form], tmp_path)
     encoder = load_encoder(oracle.folder, torch.float32, INTEGERS, int8=True)
     assert isinstance(encoder, NativeEncoder)
@@ -34,7 +34,7 @@ def test_packed_matrices_stay_what_they_are(make: MakeEncoder, form: str, tmp_pa
     assert isinstance(found, IntegerLinear) == (form != "gptq")
     batch = pack(ROWS)
     last = encoder.encode(batch).last
-    assert max((part(last, batch, number) - oracle.states(row)[-1]).abs().max() for number, row in enumerate(ROWS)) <= 1e-4
+    assert max((part(last, batch, number) - oracle.states(row)[-1]).abs().max() for number, row in enumerate(ROWS)) <= (0.02 if form == "gptq" else 1e-4)
 
 
 def test_nothing_is_rounded_unasked(make: MakeEncoder, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_without_integer_kernels_the_matrices_are_rounded(make: MakeEncoder, cap
     batch = pack(ROWS)
     with caplog.at_level(logging.WARNING):
         rounded = load_encoder(make("bert").folder, torch.float32, TORCH, int8=True).encode(batch).last
-    assert "rounded to what int8 holds" in caplog.text
+    assert "rounded to what int8_32 holds" in caplog.text
     kept = load_encoder(make("bert").folder, torch.float32, INTEGERS, int8=True).encode(batch).last
     torch.testing.assert_close(rounded, kept, atol=1e-4, rtol=1e-4)
     assert (rounded - load_encoder(make("bert").folder, torch.float32, TORCH).encode(batch).last).abs().max() > 1e-3

@@ -64,7 +64,7 @@ def test_bfloat16_means(folder: Path, rows: list[list[int]], oracle: Any) -> Non
 
 @pytest.mark.parametrize("kernels", ["rounded", *native_library().sets])
 def test_int8_means(kernels: str, folder: Path, rows: list[list[int]], oracle: Any) -> None:
-    built = native_kernels(kernels, 1) if kernels != "rounded" else replace(TORCH, integers=reference_integers(64))
+    built = native_kernels(kernels, 1) if kernels != "rounded" else replace(TORCH, integers=reference_integers(32))
     batch = pack(rows)
     encoder = load_encoder(folder, torch.bfloat16, built, int8=True)
     found = encoder.encode(batch).last

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
-from headway.runtime.family import ModelFamily, Placement
+from headway.runtime.family import Dtype, ModelFamily, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.package import Package
 from headway.runtime.plan import run_plan
@@ -20,7 +20,7 @@ FAMILY = TaskHeads()
 SEED = 3
 
 
-def load(folder: Path, dtype: Literal["float32", "bfloat16"] = "float32", shared: bool = False, family: ModelFamily = FAMILY, **options: Any) -> LoadedModel:
+def load(folder: Path, dtype: Dtype = "float32", shared: bool = False, family: ModelFamily = FAMILY, **options: Any) -> LoadedModel:
     """As the loader does it: detected, described, loaded, and counted."""
     package = Package(str(folder), folder)
     assert family.detect(package)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,13 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
 from headway.artifacts.resolve import resolve
+from headway.kernels.integer_reference import reference_integers
+from headway.kernels.torch_backend import TORCH
+from headway.runtime.family import Dtype
+from headway.runtime.package import Package
 from headway.runtime.tasks.fixtures import VARIANTS
 from headway.wire.embeddings import EmbeddingsRequest, Text, TokenIds
-from tests.runtime.tasks.task_models import TaskModels, answer, answer_together, load
+from tests.runtime.tasks.task_models import FAMILY, TaskModels, answer, answer_together, load
 from tests.runtime.tasks.texts import TEXTS
 
 BACKBONES = sorted({name for task, name in VARIANTS.values() if task == "embedding"})
@@ -61,11 +66,24 @@ def test_minilm_equals_sentence_transformers() -> None:
 
 
 @pytest.mark.e2e
-def test_minilm_in_bfloat16_points_in_the_same_direction() -> None:
+def test_minilm_in_bfloat16_and_int8_points_in_the_same_direction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headway.models.encoders.load.default_kernels", lambda dtype: replace(TORCH, integers=reference_integers(32)))
     folder = resolve("all-minilm-l6-v2")
     request = EmbeddingsRequest(tuple(Text(text) for text in TEXTS))
-    wide, narrow = (vectors(answer(load(folder, dtype), "embeddings", request)) for dtype in ("float32", "bfloat16"))
+    dtypes: tuple[Dtype, ...] = ("float32", "bfloat16", "int8")
+    models = [load(folder, dtype) for dtype in dtypes]
+    wide, narrow, integers = (vectors(answer(model, "embeddings", request)) for model in models)
     assert cosines(wide, narrow).min() >= 0.999
+    assert 0.999 <= cosines(wide, integers).min() < cosines(wide, narrow).min()
+    sizes = [model.memory_bytes for model in models]
+    assert sizes[0] > 1.9 * sizes[1] > 2.2 * sizes[2]
+    assert [model.facts.dtype for model in models] == list(dtypes)
+
+
+def test_int8_is_offered_where_our_own_layers_compute(task_models: TaskModels) -> None:
+    for backbone, dtypes in (("bert", ("float32", "bfloat16", "int8")), ("electra", ("float32", "bfloat16"))):
+        folder = task_models.folder(f"embedding-{backbone}")
+        assert FAMILY.describe(Package(str(folder), folder)).dtypes == dtypes
 
 
 def test_dimensions_are_cut_before_they_are_normalized(task_models: TaskModels) -> None:

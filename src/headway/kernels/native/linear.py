@@ -22,14 +22,14 @@ class FloatLinear(PanelLinear):
         width, inputs = weight.shape
         super().__init__(tape, width, inputs, bias)
         self._dtype = DTYPES[weight.dtype]
-        steps = -(-inputs // _PER_STEP[weight.dtype])
+        steps = 4 * -(-inputs // (4 * _PER_STEP[weight.dtype]))
         self._panels = torch.empty(-(-width // PANEL_WIDTH) * steps * PANEL_WIDTH, dtype=torch.int32)
         plain = weight if weight.stride(1) == 1 else weight.contiguous()
         tape.sink.float_pack(self._panels.data_ptr(), plain.data_ptr(), width, inputs, plain.stride(0), 0, self._dtype)
 
     def _multiply(self, output: Output, x: torch.Tensor) -> None:
         rows, inputs = x.shape
-        scratch = self._tape.scratch(4 * rows * (inputs + 1))
+        scratch = self._tape.scratch(4 * rows * (inputs + 8))
         self._tape.sink.float_linear(
             *output, x.data_ptr(), self._panels.data_ptr(), scratch, rows, inputs, x.stride(0), DTYPES[x.dtype], self._dtype
         )

@@ -20,7 +20,7 @@ class NotRecordable(Exception):
     """The forward pass computes something that is no native kernel."""
 
 
-class ViewsOnly(TorchDispatchMode):
+class ViewsOnly(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Inside, an operator of torch that is no view raises NotRecordable."""
 
     def __torch_dispatch__(self, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:

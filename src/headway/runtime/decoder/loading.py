@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Literal
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import torch
 
@@ -18,8 +18,9 @@ from headway.models.causal_lm import CausalLM
 from headway.models.load import load_planned
 from headway.models.plan import plan_model
 from headway.runtime.decoder.trunk import BLOCK_SIZE, DecoderTrunk
+from headway.runtime.family import Dtype
 
-DTYPES: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DTYPES: Final[Mapping[Dtype, torch.dtype]] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.bfloat16}
 
 _UNSTATED_CONTEXT: Final = 2048
 _CACHED_ROWS: Final = 4  # of the longest kind: beyond that a cache would only keep what nobody asks for again
@@ -28,7 +29,7 @@ _CACHE_SHARE: Final = 0.125  # of the memory that is left: several models of one
 
 
 def load_trunk(
-    card: ModelCard, dtype: Literal["float32", "bfloat16"], *, share: bool, max_tokens: int | None = None,
+    card: ModelCard, dtype: Dtype, *, share: bool, max_tokens: int | None = None,
     known_tokens: int | None = None, progress: Callable[[int, int], None] | None = None,
 ) -> DecoderTrunk:  # fmt: skip
     """A language model with its head. `max_tokens`: the longest row, None = what the card states; it is cut to what the cache
@@ -43,7 +44,7 @@ def load_trunk(
 
 
 def load_backbone(
-    card: ModelCard, dtype: Literal["float32", "bfloat16"], *, share: bool, max_tokens: int | None = None,
+    card: ModelCard, dtype: Dtype, *, share: bool, max_tokens: int | None = None,
     prefix: str | None = None, progress: Callable[[int, int], None] | None = None,
 ) -> DecoderTrunk:  # fmt: skip
     """The same without a head, of a checkpoint with or without one: rows want `HiddenAt` only. `prefix`: what the names of

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
-from headway.runtime.family import ModelFamily, ModelSpec, Placement
+from headway.models.encoders.plan import NativeEncoderPlan
+from headway.runtime.family import Dtype, ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.package import Package
 from headway.runtime.tasks.classifier import classifier_surfaces, load_classifier
@@ -34,7 +35,7 @@ class TaskHeads(ModelFamily):
             return describe_decoder(package)
         found = open_task(package)
         return ModelSpec(
-            _surfaces(found), found.parameters, found.files, found.limit, dtypes=("float32", "bfloat16"), licence=package.licence,
+            _surfaces(found), found.parameters, found.files, found.limit, dtypes=_dtypes(found), licence=package.licence,
             stored=found.stored,
         )
 
@@ -53,6 +54,11 @@ class TaskHeads(ModelFamily):
         from headway.runtime.tasks.fixtures import write_task_package
 
         write_task_package(folder, variant, seed)
+
+
+def _dtypes(found: TaskPackage) -> tuple[Dtype, ...]:
+    """Layers of transformers compute with floats only."""
+    return ("float32", "bfloat16", "int8") if isinstance(found.plan, NativeEncoderPlan) else ("float32", "bfloat16")
 
 
 def _surfaces(found: TaskPackage) -> tuple[Surface, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from headway.artifacts.tokenizer import load_tokenizer
 from headway.models.encoders.encoder import Encoder
 from headway.models.encoders.load import load_planned_encoder
+from headway.models.held_bytes import held_bytes
 from headway.runtime.decoder.loading import DTYPES
 from headway.runtime.family import Placement
 from headway.runtime.loaded_model import Planner, Surface
@@ -40,8 +41,9 @@ class LoadedParts:
         """`exits`: each readout with each layer that it is asked at."""
         plan = self.found.plan
         heads = self.found.parameters - plan.parameters
+        encoder = held_bytes(self.encoder) if self.dtype == "int8" else plan.parameters * self.encoder.dtype.itemsize
         return TaskModel(self.encoder, readouts, facts, planners, vocab_size=int(plan.card.config["vocab_size"]),
-                         memory_bytes=plan.parameters * self.encoder.dtype.itemsize + 4 * heads, exits=exits)  # fmt: skip
+                         memory_bytes=encoder + 4 * heads, exits=exits)  # fmt: skip
 
 
 def load_parts(found: TaskPackage, placement: Placement, progress: Progress) -> LoadedParts:
@@ -50,5 +52,5 @@ def load_parts(found: TaskPackage, placement: Placement, progress: Progress) -> 
     if found.task == "embedding":
         apply_lower_case(tokenizer, found.package)
     text = SequenceText(tokenizer, found.limit, tells_texts_apart(found.config))
-    encoder = load_planned_encoder(found.plan, DTYPES[placement.dtype], progress=progress)
+    encoder = load_planned_encoder(found.plan, DTYPES[placement.dtype], int8=placement.dtype == "int8", progress=progress)
     return LoadedParts(found, encoder, text, placement.options, placement.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
 from headway.artifacts.card import ModelCard
 from headway.artifacts.gguf_architectures import ARCHITECTURES as GGUF_ARCHITECTURES
@@ -20,7 +20,7 @@ from headway.runtime.decisions.label_logits.fixture import VARIANTS, write_langu
 from headway.runtime.decisions.label_logits.model import LabelLogitsModel
 from headway.runtime.decisions.label_logits.reader import LabelLogitsOptions, LabelLogitsReader
 from headway.runtime.decoder.loading import load_trunk
-from headway.runtime.family import ModelFamily, ModelSpec, Placement
+from headway.runtime.family import Dtype, ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.package import Package
@@ -59,7 +59,7 @@ class LabelLogitsFamily(ModelFamily):
         weights = [path.relative_to(root).as_posix() for path in card.files]
         texts = [] if card.format == "gguf" else [name for name in _TEXT_FILES if package.has(name)]
         index = [path.name for path in root.glob("*.safetensors.index.json")] if card.format != "gguf" else []
-        dtypes: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
+        dtypes: tuple[Dtype, ...] = ("float32", "bfloat16")
         return ModelSpec(
             self.surfaces, card.parameters, tuple(dict.fromkeys((*texts, *sorted(index), *weights))), card.context_length or _UNSTATED_CONTEXT,
             dtypes=dtypes if card.parameters <= _SMALL else dtypes[::-1], licence=card.licence, stored=stored_format(card.tensors.values()),
