@@ -1,4 +1,4 @@
-// Linear layers: out = activation(x W^T + bias) + residual, with W repacked once (linear_pack.h).
+// Linear layers: out = activation(x W^T + bias) + residual, with W repacked once into panels.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,7 @@ def test_every_command_is_there(name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
-        (["eval"], 2, "headway eval is not built yet"),
+        (["run-batch"], 2, "headway run-batch is not built yet"),
         (["nope"], 2, "No such command 'nope'"),
         (["serve", "--prot", "1"], 2, "Unknown flag --prot. Did you mean --port?"),
         (["serve", "--tensor-parallel-size", "2"], 2, "--tensor-parallel-size is not built yet"),

@@ -81,7 +81,7 @@ def test_less_text_than_asked_for(tokenizer: Tokenizer) -> None:
     found = windows(["abc" * 40], tokenizer, 128, 12, "it")
     assert found.tokens.shape == (10, 12)
     assert found.notes == ("it makes 10 samples of 12 tokens, 128 were asked for: all of it is used",)
-    with pytest.raises(ConfigError, match="makes 7 samples of 12") as refused:
+    with pytest.raises(ConfigError, match="make 7 samples of 12") as refused:
         windows(["abc" * 30], tokenizer, 128, 12, "it")
     assert refused.value.reason == "calibration_too_small"
 

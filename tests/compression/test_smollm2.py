@@ -33,7 +33,7 @@ def divergence(folder: Path, texts: list[list[int]], original: list[torch.Tensor
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2400)
 def test_closer_than_the_nearest(tmp_path: Path) -> None:
     card = inspect(MODEL)
     tokenizer = load_tokenizer(card)

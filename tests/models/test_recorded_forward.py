@@ -19,8 +19,8 @@ from tests.models.tiny_sizes import SERVED
 
 Tiny = Callable[[str], TinyModel]
 ALL = [*CONFIGS, *VARIANTS]
-# What chooses experts by what it computed, or adds a table that grows with the context, runs kernel by kernel.
-KERNEL_BY_KERNEL = {name for name in ALL if "moe" in name or "mixtral" in name or name == "falcon_rw"}
+# What chooses experts by what it computed runs kernel by kernel.
+KERNEL_BY_KERNEL = {name for name in ALL if "moe" in name or "mixtral" in name}
 LIMITS = StepLimits(tokens=LENGTH, sequences=4, positions=2 * LENGTH)
 
 pytestmark = pytest.mark.skipif(not native_library().sets, reason=native_library().missing or "")

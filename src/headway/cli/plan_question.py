@@ -95,7 +95,7 @@ def _check_this_machine(ranks: int | None, cache_dtype: str, form: Quantization 
         )  # fmt: skip
     if CACHE_DTYPES[cache_dtype] < 2:
         raise NotBuiltError(
-            f"--kv-cache-dtype {cache_dtype}: the cache of Headway's engine has the dtype of the model", param="kv_cache_dtype",
+            f"--kv-cache-dtype {cache_dtype}: Headway's engine keeps its cache in the dtype of the model, or in int8", param="kv_cache_dtype",
             fix="Leave it out, or name a --device.",
         )  # fmt: skip
     if form is not None and "headway" not in form.engines:

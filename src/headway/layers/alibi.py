@@ -24,17 +24,19 @@ class AlibiTable:
     That differs from slope * distance by a number that is the same for all keys of a query, which softmax does not see.
     """
 
-    __slots__ = ("_scale", "_slopes", "_table")
+    __slots__ = ("_outgrown", "_scale", "_slopes", "_table")
 
     def __init__(self, num_heads: int, scale: float):
         self._slopes = alibi_slopes(num_heads)
         self._scale = scale
         self._table = torch.empty(num_heads, 0)
+        self._outgrown: list[torch.Tensor] = []  # a recorded forward pass may hold the address of a smaller table
 
     def reaching(self, positions: int) -> torch.Tensor:
         """float32 [H, at least `positions`], times the scale. Rounded to bfloat16 before, as transformers does for every
         dtype: models were trained so."""
         if self._table.shape[1] < positions:
             size = 1 << (positions - 1).bit_length()
+            self._outgrown.append(self._table)
             self._table = (self._slopes.bfloat16()[:, None] * torch.arange(size)).float() * self._scale
         return self._table

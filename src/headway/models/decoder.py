@@ -117,7 +117,11 @@ class Decoder(CausalLM):
         self._tape = kernels.tape
 
     def prepared(self, kv: PagedKV, limits: StepLimits) -> Forward:
-        return self.forward if self._tape is None else record_forward(self.forward, self._tape, kv, limits)
+        if self._tape is None:
+            return self.forward
+        if self._alibi is not None:  # making the table is no native kernel
+            self._alibi.reaching(reach(-(-limits.positions // kv.block_size) * kv.block_size, kv.block_size))
+        return record_forward(self.forward, self._tape, kv, limits)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, kv: PagedKV) -> torch.Tensor:

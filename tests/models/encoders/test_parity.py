@@ -55,7 +55,9 @@ def test_bfloat16_follows_float32(make: MakeEncoder, name: str) -> None:
     assert found.dtype == torch.bfloat16
     for number, row in enumerate(ROWS):
         ours, expected = part(found, batch, number).float(), oracle.states(row)[-1]
-        assert torch.cosine_similarity(ours, expected, dim=1).min() >= 0.999
+        cosines = torch.cosine_similarity(ours, expected, dim=1)
+        assert cosines.mean() >= 0.9995
+        assert cosines.min() >= 0.998  # random weights leave some tokens almost nothing but the difference of large numbers
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "deberta-v2"])
