@@ -19,6 +19,8 @@ from tests.models.tiny_gguf import ARCHITECTURES, write_gguf
 from tests.models.tiny_models import TinyModel, make_tiny_model
 from tests.models.tiny_sizes import SERVED, SIZES
 
+pytestmark = pytest.mark.usefixtures("unrounded")
+
 
 @pytest.mark.parametrize("name", list(ARCHITECTURES))
 def test_logits_of_a_gguf_file(tiny: Callable[[str], TinyModel], name: str, tmp_path: Path) -> None:

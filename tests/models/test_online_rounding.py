@@ -21,6 +21,8 @@ from headway.quantization.online import round_weight
 from tests.models.runs import difference, in_chunks, tokens
 from tests.models.tiny_models import CONFIGS, TinyModel, make_tiny_model
 
+pytestmark = pytest.mark.usefixtures("unrounded")
+
 Tiny = Callable[[str], TinyModel]
 TEXT = tokens(3, 30)
 

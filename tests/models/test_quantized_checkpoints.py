@@ -27,6 +27,8 @@ from tests.models.tiny_models import TinyModel
 from tests.models.tiny_sizes import SERVED
 from tests.quantization.packers import BY_NAME, Case, awq, group, numbers, pack_quantized, packed_tensors
 
+pytestmark = pytest.mark.usefixtures("unrounded")
+
 Tiny = Callable[[str], TinyModel]
 TEXT = tokens(3, 40)
 

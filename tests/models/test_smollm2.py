@@ -15,7 +15,7 @@ from headway.models.load import load_model
 from tests.models.gguf_oracle import gguf_oracle
 from tests.models.runs import greedy, in_chunks
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("unrounded")]
 
 PROMPT = "The capital of France is Paris. The capital of Italy is Rome. Write about the history of both cities:"
 

@@ -100,6 +100,6 @@ def _check_this_machine(ranks: int | None, cache_dtype: str, form: Quantization 
         )  # fmt: skip
     if form is not None and "headway" not in form.engines:
         raise NotBuiltError(
-            f"--quantization {form.name}: Headway's engine unpacks quantized weights, so they take the memory of unquantized ones", param="quantization",
+            f"--quantization {form.name}: a plan for this machine takes the weights as the checkpoint stores them", param="quantization",
             fix="Leave it out, or name a --device.",
         )  # fmt: skip

@@ -17,15 +17,19 @@ from headway.kernels.native.pointwise import DTYPES
 from headway.kernels.torch_backend import TORCH
 
 _log = logging.getLogger(__name__)
-_UNASKED: Final = "torch"  # what HEADWAY_KERNELS is when it is not set
+_UNASKED: Final = "auto"  # what HEADWAY_KERNELS is when it is not set
 
 
 def default_kernels(dtype: torch.dtype) -> Kernels:
-    """Native ones for as many threads as torch has now, where they are built, run here and compute in `dtype`; else torch's. One thread
-    at a time uses what is returned. Raises ConfigError (`unknown_kernels`) for a HEADWAY_KERNELS that is not there."""
+    """Native ones for as many threads as torch has now, where they are built, run here and compute in `dtype`; else torch's. float32 is asked
+    for by who wants what the weights say to the last digit: products of integers round what they read to 8 bits. One thread at a time uses
+    what is returned. Raises ConfigError (`unknown_kernels`) for a HEADWAY_KERNELS that is not there."""
     chosen = None if os.environ.get(VARIABLE, _UNASKED) == "torch" or dtype not in DTYPES else chosen_set()
     _tell(chosen, dtype)
-    return TORCH if chosen is None else native_kernels(chosen, torch.get_num_threads())
+    if chosen is None:
+        return TORCH
+    kernels = native_kernels(chosen, torch.get_num_threads())
+    return without_integers(kernels) if dtype == torch.float32 else kernels
 
 
 def exact_kernels(dtype: torch.dtype) -> Kernels:

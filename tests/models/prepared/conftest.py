@@ -23,7 +23,8 @@ Load = Callable[..., CausalLM]
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where prepared weights of this test lie. Tiny models are kept, too."""
+    """Where prepared weights of this test lie. Tiny models are kept, too, and by torch's kernels, which have all of them dequantized."""
+    monkeypatch.setenv("HEADWAY_KERNELS", "torch")
     monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("HEADWAY_PREPARED_WEIGHTS", raising=False)
     monkeypatch.setattr("headway.models.prepared.identity.SMALLEST_BYTES", 1)
