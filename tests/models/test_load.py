@@ -63,8 +63,8 @@ def test_unknown_architectures_get_the_list_and_the_nearest(card: ModelCard) -> 
 
 
 def test_formats_without_a_reader_are_not_built(card: ModelCard) -> None:
-    with pytest.raises(NotBuiltError, match="quark"):
-        load_model(replace(card, quantization={"quant_method": "quark"}), torch.float32)
+    with pytest.raises(NotBuiltError, match="exl2"):
+        load_model(replace(card, quantization={"quant_method": "exl2"}), torch.float32)
 
 
 def test_float16_is_refused_with_the_alternative(card: ModelCard) -> None:
