@@ -19,7 +19,7 @@ from tests.kernels.batches import Chunk, make_batch, scattered_blocks
 
 # float32: sums of up to a few hundred products in another order. bfloat16: weights are rounded, and results may be rounded to the one
 # neighbour or the other, which are 0.031 apart for the largest numbers that there are (4 to 8, times the spread).
-TOLERANCE = {torch.float32: 5e-6, torch.bfloat16: 0.035}
+TOLERANCE = {torch.float32: 8e-6, torch.bfloat16: 0.035}
 
 
 @dataclass(frozen=True)
