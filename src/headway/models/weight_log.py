@@ -27,9 +27,9 @@ def log_weights(
     if dense:
         log_unpacked((part.stored(tensors) for stack in dense for part in stack.parts), dense[0].dtype)
     if method is not None and share.parameters:
-        _log.info("Quantized to %s while loading: matrices are kept as what %s holds, and computed with as such", method, method)
+        _log.info("--quantization %s: matrices are kept as what %s holds, and computed with as such", method, method)
     elif method is not None:
         _log.warning(
-            "Quantized to %s while loading: the matrices of the layers are rounded to what %s holds and kept in %s, so answers are those of a quantized"
+            "--quantization %s: the matrices of the layers are rounded to what %s holds and kept in %s, so answers are those of a quantized"
             " model, and memory and speed those of an unquantized one", method, method, dense[0].dtype,
         )  # fmt: skip

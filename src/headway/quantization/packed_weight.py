@@ -12,11 +12,11 @@ import torch
 from headway.artifacts.card import TensorInfo
 from headway.errors import ArtifactError
 from headway.kernels.integer_weight import IntegerForm, IntegerWeight
+from headway.quantization.stored_as import Needs
 
 Along = Literal["out", "in", "whole"]
 Parts = Mapping[str, torch.Tensor]
 Dequantize = Callable[[Parts, range], torch.Tensor]  # stored parts of these output rows -> float32 [rows, in]
-Needs = Literal["fp8", "nvfp4"]  # arithmetic that was made for these numbers, which not every device has
 
 FLOATS: Final = ("F16", "BF16", "F32")
 _FIX: Final = "Download the file again, or use the quantization settings that belong to these weights."

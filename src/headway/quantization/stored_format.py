@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from headway.artifacts.card import TensorInfo
 from headway.quantization.gguf.unpackers import UNPACKERS
-from headway.quantization.packed_weight import Needs, PackedTensor
+from headway.quantization.packed_weight import PackedTensor
+from headway.quantization.stored_as import PLAIN, Needs, StoredFormat
 
 _SHOWN: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFormat:
-    """`title` is None for plain numbers. `needs`: arithmetic that these numbers were made for."""
-
-    title: str | None = None
-    needs: tuple[Needs, ...] = ()
-
-
-PLAIN: Final = StoredFormat()
 
 
 def stored_format(tensors: Iterable[TensorInfo]) -> StoredFormat:

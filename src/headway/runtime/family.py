@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from headway.errors import NotBuiltError
-from headway.quantization.stored_format import PLAIN, StoredFormat
+from headway.quantization.stored_as import PLAIN, StoredFormat
 from headway.runtime.loaded_model import LoadedModel, Surface
 from headway.runtime.loading.manifests import Verified, digest_of_digests
 from headway.runtime.package import Package

@@ -14,7 +14,8 @@ from headway.artifacts.quantization_claim import SIDE_FILES
 from headway.errors import PackageError
 from headway.models.checkpoint_tensors import refuse_missing, refuse_unexpected
 from headway.models.encoders.plan import EncoderPlan, plan_encoder
-from headway.quantization.stored_format import StoredFormat, stored_format
+from headway.quantization.stored_as import StoredFormat
+from headway.quantization.stored_format import stored_format
 from headway.runtime.package import Package
 from headway.runtime.readers.package_tensors import PackageTensors
 from headway.runtime.tasks import operating_point, sentence_heads
