@@ -4,7 +4,6 @@ side by side."""
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -25,11 +24,6 @@ _PROCESSES: Final = frozenset(
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
-    taken: Counter[str] = Counter()
     for item in items:
-        # A worker is told names, and schemathesis gives all operations of a test the same one.
-        taken[item.nodeid] += 1
-        if taken[item.nodeid] > 1:
-            item._nodeid = f"{item.nodeid}[{taken[item.nodeid]}]"
         folder = item.path.relative_to(here).parts[0]
         item.add_marker(pytest.mark.xdist_group("processes" if folder in _PROCESSES else "in process"))

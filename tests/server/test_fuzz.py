@@ -42,7 +42,9 @@ def api() -> Iterator[Api]:
 @given(data=st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_fields(api: Api, path: str, data: st.DataObject) -> None:
-    names = [*BODIES[path].model_fields, *(entry.name for entry in NOT_BUILT), "unknown"]
+    # The scripted engine finds no beams; test_beam_search asks a real one.
+    names = [*(BODIES[path].model_fields.keys() - {"use_beam_search"}), *(entry.name for entry in NOT_BUILT), "unknown"]
+    names.sort()
     changed = data.draw(st.dictionaries(st.sampled_from(names), LIKELY | JSON, max_size=4))
     body = WORKS[path] | changed
     response = api.post(path, body)

@@ -51,8 +51,7 @@ _BUFFERS = "proxy_ignore_headers X-Accel-Buffering; proxy_buffering on; proxy_bu
 
 
 def test_a_proxy_that_buffers(tmp_path: Path) -> None:
-    # With native kernels the answers of so small a model are over before a buffer makes a difference.
-    with tiny_server(tmp_path, HEADWAY_KERNELS="torch") as served, nginx(tmp_path, served.url, _BUFFERS) as proxy:
+    with tiny_server(tmp_path) as served, nginx(tmp_path, served.url, _BUFFERS) as proxy:
         finding = first(doctor("serve", proxy, "--direct", served.url, "--seconds", "2"))
         assert finding["rule"] == "F5"
         assert "proxy_buffering off" in fixes(finding)

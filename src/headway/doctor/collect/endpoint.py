@@ -22,6 +22,9 @@ from headway.doctor.collect.transcript import Transcript
 from headway.errors import DoctorError
 
 _TOKENS: Final = 16
+# An answer that is over so soon does not show whether its tokens come one by one; a longer one costs nothing then.
+_SHORT_SECONDS: Final = 0.2
+_MORE_TOKENS: Final = 128
 _SAMPLES_AT_MOST: Final = 100
 _SAMPLE_MEMBERS: Final = ("prompt", "messages", "tools", "cache_salt", "model", "prompt_logprobs")
 _TEXT: Final = "Count from one to twenty in words."
@@ -87,7 +90,12 @@ def timed_request(client: httpx.Client, url: str, model: str, transcript: Transc
     before = histograms(client, server) if server is not None else {}
     refused: list[tuple[str, int, str]] = []
     for path, question in _QUESTIONS.items():
-        streamed = _streamed(client, f"{url}{path}", {"model": model, **question, **_TERMS}, transcript)
+        body = {"model": model, **question, **_TERMS}
+        streamed = _streamed(client, f"{url}{path}", body, transcript)
+        if isinstance(streamed, _Streamed) and streamed.arrivals[-1] < _SHORT_SECONDS:
+            before = histograms(client, server) if server is not None else {}
+            longer = _streamed(client, f"{url}{path}", {**body, "max_tokens": _MORE_TOKENS}, transcript)
+            streamed = longer if isinstance(longer, _Streamed) else streamed
         if isinstance(streamed, Bounded):
             refused.append((path, streamed.status, streamed.text))
             if streamed.status in _NO_SUCH_ROUTE or "does not support" in streamed.text:
