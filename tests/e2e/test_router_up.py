@@ -53,7 +53,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 def test_it_ends_with_a_routed_answer_and_its_explanation(stack: Stack) -> None:
     assert "Why large:" in stack.text
-    assert 'decision "careful" won, because these signals matched: keywords:code_words' in stack.text
+    assert 'decision "careful" won, because these signals matched: keyword:code_words' in stack.text
     assert "routing took" in stack.text
 
 

@@ -128,7 +128,7 @@ def _without_secrets(found: Found) -> Found:
     return replace(
         found,
         cause=_safe(found.cause),
-        evidence=list(dict.fromkeys(replace(quote, text=mask(quote.text)) for quote in found.evidence)),
+        evidence=list(dict.fromkeys(replace(quote, text=mask(quote.text)) for quote in found.evidence if quote.text.strip())),
         fixes=[Fix(_safe(fix.text), None if fix.command is None else mask(fix.command)) for fix in found.fixes],
         verify=_safe(found.verify),
         title=None if found.title is None else _safe(found.title),
