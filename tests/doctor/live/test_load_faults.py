@@ -94,7 +94,7 @@ def test_a_wrong_key(tmp_path: Path) -> None:
 def test_a_long_prompt_in_the_way(tmp_path: Path) -> None:
     """A whole long prompt in one step: short requests wait for it, and only then."""
     flags = ("--max-model-len", "8192", "--max-num-batched-tokens", "8192", "--no-enable-prefix-caching")
-    with serve(tmp_path, *flags) as served, clients(served.url, 1, lambda k: completion(f"{k} " + "word " * 2600, 1), pause=0.3):
+    with serve(tmp_path, *flags) as served, clients(served.url, 1, lambda k: completion(f"{k} " + "word " * 2600, 1), pause=0.1):
         finding = first(doctor("serve", served.url, "--seconds", "2", "--requests", "16"))
     assert finding["rule"] == "F2"
     assert "--max-num-batched-tokens" in fixes(finding) or "--long-prefill-token-threshold" in fixes(finding)
