@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -11,7 +11,7 @@ import torch
 from headway.kernels.batch import ForwardBatch
 from headway.kernels.integer_weight import IntegerForm, IntegerMatrix
 from headway.kernels.paged_kv import PagedKV
-from headway.kernels.row_groups import RowGroup
+from headway.kernels.row_groups import RowGroups
 from headway.kernels.sampling import SamplingKernels
 
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu"]
@@ -129,7 +129,7 @@ class Kernels:
     key_bias float32 [H, P] is added to the scores of the keys at positions 0 .. P - 1, in float32 (ALiBi); only without a
     window, and P is at least `reach` of the longest context."""
 
-    attend_rows: Callable[[torch.Tensor, Sequence[RowGroup], int, int | None, float, torch.Tensor | None], torch.Tensor]
+    attend_rows: Callable[[torch.Tensor, RowGroups, int, int | None, float, torch.Tensor | None], torch.Tensor]
     """qkv [T, 3H, D] (query, key and value heads), groups that cover all T tokens, H, reach, scale, bias -> [T, H * D]. A
     token sees the tokens of its own row that are at most `reach` away, on both sides; None = all. Softmax in float32.
     bias [H, at least L, at least L] is added to the scores, row and column 0 for a row's first token; only without a reach."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from headway.kernels.packed_batch import PackedBatch
@@ -24,13 +27,34 @@ class RowGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class RowGroups(Sequence[RowGroup]):
+    """`starts` [S + 1]: row s is tokens starts[s] to starts[s + 1], for kernels that need no groups."""
+
+    groups: tuple[RowGroup, ...]
+    starts: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __iter__(self) -> Iterator[RowGroup]:
+        return iter(self.groups)
+
+    @overload
+    def __getitem__(self, index: int) -> RowGroup: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[RowGroup, ...]: ...
+    def __getitem__(self, index: int | slice) -> RowGroup | tuple[RowGroup, ...]:
+        return self.groups[index]
+
+
+@dataclass(frozen=True, slots=True)
 class GroupedRows:
     """A batch in the order of its groups. `back` [T]: where the tokens of the batch are now, None = where they were."""
 
     token_ids: torch.Tensor  # [T] int64
     positions: torch.Tensor  # [T] int64
     segments: torch.Tensor | None  # [T] int64
-    groups: tuple[RowGroup, ...]
+    groups: RowGroups
     back: torch.Tensor | None
 
     def restored(self, x: torch.Tensor) -> torch.Tensor:
@@ -58,7 +82,7 @@ def group_rows(batch: PackedBatch) -> GroupedRows:
     )  # fmt: skip
 
 
-def _groups(lengths: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[RowGroup, ...]:
+def _groups(lengths: npt.NDArray[np.int64]) -> RowGroups:
     found: list[RowGroup] = []
     start = 0
     for length in lengths.tolist():
@@ -67,4 +91,7 @@ def _groups(lengths: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[RowGro
         else:
             found.append(RowGroup(start, 1, length))
         start += length
-    return tuple(group for group in found if group.length)
+    filled = lengths[lengths > 0]
+    starts = np.zeros(len(filled) + 1, np.int64)
+    np.cumsum(filled, out=starts[1:])
+    return RowGroups(tuple(group for group in found if group.length), starts)

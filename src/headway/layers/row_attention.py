@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from headway.kernels.interface import Kernels
-from headway.kernels.row_groups import RowGroup
+from headway.kernels.row_groups import RowGroups
 from headway.layers.linear import Linear
 from headway.layers.residual_projection import ResidualProjection
 from headway.layers.rotary import RotaryTables
@@ -17,7 +17,7 @@ from headway.layers.rotary import RotaryTables
 class RowStep:
     """What all layers of one pass share."""
 
-    groups: tuple[RowGroup, ...]
+    groups: RowGroups
     tables: tuple[RotaryTables, ...] = ()
     bias: torch.Tensor | None = None  # what `Kernels.attend_rows` adds to scores
 

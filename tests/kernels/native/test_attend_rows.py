@@ -9,7 +9,7 @@ from headway.kernels.native.attention import NativeAttention
 from headway.kernels.native.tape import Tape
 from headway.kernels.packed_batch import pack
 from headway.kernels.reference import REFERENCE
-from headway.kernels.row_groups import RowGroup, group_rows
+from headway.kernels.row_groups import RowGroups, group_rows
 
 # bfloat16: weights and results are rounded to 8 bits of mantissa.
 TOLERANCE = {torch.float32: 3e-6, torch.bfloat16: 0.02}
@@ -20,7 +20,7 @@ def random(*shape: int, seed: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def groups_of(lengths: list[int]) -> tuple[RowGroup, ...]:
+def groups_of(lengths: list[int]) -> RowGroups:
     return group_rows(pack([[0] * length for length in lengths])).groups
 
 

@@ -20,7 +20,7 @@ from headway.kernels.native.attention import NativeAttention
 from headway.kernels.native.tape import Tape
 from headway.kernels.packed_batch import pack
 from headway.kernels.paged_kv import SCALE_BYTES, KVShape, PagedKV
-from headway.kernels.row_groups import RowGroup, group_rows
+from headway.kernels.row_groups import group_rows
 from headway.kernels.torch_backend import TORCH
 from headway.kvcache.runs import Run as Chunk
 from headway.kvcache.runs import forward_batch
@@ -142,7 +142,7 @@ _NAMES: Final = {torch.bfloat16: "bf16", torch.int8: "int8 KV", torch.float32: "
 
 
 def _rows_contenders(lengths: tuple[int, ...], tape: Tape) -> Contenders:
-    groups: tuple[RowGroup, ...] = group_rows(pack([[0] * n for n in lengths])).groups
+    groups = group_rows(pack([[0] * n for n in lengths])).groups
     qkv = torch.randn(sum(lengths), 3 * 12, 32).bfloat16()
     ours = NativeAttention(tape)
     return Contenders(

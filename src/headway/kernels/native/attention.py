@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from headway.kernels.batch import ForwardBatch, IntArray
 from headway.kernels.native.pointwise import DTYPES
 from headway.kernels.native.tape import Tape
 from headway.kernels.paged_kv import PagedKV
-from headway.kernels.row_groups import RowGroup
+from headway.kernels.row_groups import RowGroups
 
 _KV_DTYPES: Final = {torch.float32: 0, torch.bfloat16: 1, torch.int8: 2}
 
@@ -78,16 +76,15 @@ class NativeAttention:
         return out
 
     def attend_rows(
-        self, qkv: torch.Tensor, groups: Sequence[RowGroup], heads: int, reach: int | None, scale: float, bias: torch.Tensor | None
+        self, qkv: torch.Tensor, groups: RowGroups, heads: int, reach: int | None, scale: float, bias: torch.Tensor | None
     ) -> torch.Tensor:
         """qkv [T, 3H, D], of which the heads of a token lie side by side."""
         tokens, _, size = qkv.shape
         out = self._tape.empty(tokens, heads * size, dtype=qkv.dtype)
-        starts = _starts(groups)
         wide = None if bias is None else bias.float().contiguous()
         self._tape.sink.attend_rows(
-            out.data_ptr(), qkv.data_ptr(), starts.ctypes.data, 0 if wide is None else wide.data_ptr(), self._room(size).data_ptr(),
-            len(starts) - 1, heads, size, qkv.stride(0), 0 if wide is None else wide.stride(0), 0 if wide is None else wide.stride(1),
+            out.data_ptr(), qkv.data_ptr(), groups.starts.ctypes.data, 0 if wide is None else wide.data_ptr(), self._room(size).data_ptr(),
+            len(groups.starts) - 1, heads, size, qkv.stride(0), 0 if wide is None else wide.stride(0), 0 if wide is None else wide.stride(1),
             -1 if reach is None else reach, scale, DTYPES[qkv.dtype],
         )  # fmt: skip
         return out
@@ -114,10 +111,3 @@ class NativeAttention:
             keys.data_ptr(), values.data_ptr(), *scales, keys.stride(0), kv.shape.num_kv_heads, kv.shape.head_dim, kv.block_size,
             _KV_DTYPES[kv.dtype],
         )  # fmt: skip
-
-
-def _starts(groups: Sequence[RowGroup]) -> npt.NDArray[np.int64]:
-    lengths = np.repeat([group.length for group in groups], [group.rows for group in groups])
-    starts = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    return starts
