@@ -16,7 +16,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # These give all operations of a server one name, by which workers could not tell them apart.
 SCHEMATHESIS := $(wildcard tests/*/test_schemathesis.py tests/*/*/test_schemathesis.py)
 
-.PHONY: install up test test-long lint bench docs lock clean
+.PHONY: install up test test-long test-gpu lint bench docs lock clean
 
 install: $(STAMP)
 
@@ -43,11 +43,15 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -m "not long" --numprocesses 2 --dist loadgroup --ignore-glob '*/test_schemathesis.py'
+	$(BIN)/python -m pytest -m "not long and not gpu" --numprocesses 2 --dist loadgroup --ignore-glob '*/test_schemathesis.py'
 	$(BIN)/python -m pytest $(SCHEMATHESIS)
 
 test-long: $(STAMP)
-	$(BIN)/python -m pytest -m long --timeout 1200
+	$(BIN)/python -m pytest -m "long and not gpu" --timeout 1200
+
+# The kernels of Triton on a CUDA device, which elsewhere run in its interpreter, and models on them.
+test-gpu: $(STAMP)
+	TRITON_INTERPRET=0 $(BIN)/python -m pytest -m gpu tests/kernels/triton tests/models/triton
 
 # BENCH_ARGS="--sections concurrent,mixed --json" and so on; see benchmarks/engine.py --help.
 bench: $(STAMP)

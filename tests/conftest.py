@@ -13,6 +13,8 @@ import pytest
 # whatever else runs on the machine.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Triton asks once, when it is imported: its kernels run in numpy, on the CPU (`make test-gpu` says otherwise).
+os.environ.setdefault("TRITON_INTERPRET", "1")
 
 # Two workers (`make test`): one for the folders that start servers, one process after another, so that what they do within some seconds
 # does not depend on each other; one for everything else. The first half lasts about as long as the second.

@@ -15,15 +15,19 @@ bound_primitive_caches(os.environ)
 if TYPE_CHECKING:
     from headway.engine.beam_search import BeamSearchParams
     from headway.engine.llm import LLM
+    from headway.engine.lora.lora_request import LoRARequest
     from headway.engine.outputs import CompletionOutput, RequestOutput
+    from headway.engine.pooling.pooling_params import PoolingParams
     from headway.engine.sampling_params import SamplingParams
 
-__all__ = ["LLM", "BeamSearchParams", "CompletionOutput", "RequestOutput", "SamplingParams", "__version__"]
+__all__ = ["LLM", "BeamSearchParams", "CompletionOutput", "LoRARequest", "PoolingParams", "RequestOutput", "SamplingParams", "__version__"]
 
 _HOMES = {
     "LLM": "headway.engine.llm",
     "BeamSearchParams": "headway.engine.beam_search",
     "SamplingParams": "headway.engine.sampling_params",
+    "LoRARequest": "headway.engine.lora.lora_request",
+    "PoolingParams": "headway.engine.pooling.pooling_params",
     "RequestOutput": "headway.engine.outputs",
     "CompletionOutput": "headway.engine.outputs",
 }

@@ -80,6 +80,12 @@ class LoadingError(HeadwayError):
     reason = "loading"
 
 
+class AsleepError(HeadwayError):
+    """The engine gave its memory back until somebody wakes it."""
+
+    reason = "asleep"
+
+
 class ConfigError(HeadwayError):
     """A flag, variable or config value that cannot be used."""
 
@@ -102,6 +108,12 @@ class PackageError(ArtifactError):
     """The files of a model are damaged, unknown or not allowed; loading them again changes nothing."""
 
     reason = "package_refused"
+
+
+class AdapterError(ArtifactError):
+    """A LoRA adapter that cannot be used with this model."""
+
+    reason = "adapter_invalid"
 
 
 class CapacityError(HeadwayError):

@@ -25,10 +25,14 @@ from headway.engine.core import EngineCore, Observers
 from headway.engine.loading import LoadedEngine
 from headway.engine.memory_use import MemoryUse
 from headway.engine.model_runner import StepResult
+from headway.engine.pooling.pooler import Pooler
+from headway.engine.pooling.reading import read_count, take_readouts
 from headway.engine.sampler import Sampler
 from headway.engine.scheduler import Scheduler, SchedulerLimits
 from headway.engine.sequence import Sequence as Stream
 from headway.engine.step_plan import StepPlan
+from headway.engine.structured.config import StructuredConfig
+from headway.engine.structured.forms import Forms
 from headway.kvcache.manager import KVCacheManager
 from headway.telemetry.metrics import EngineMetrics
 
@@ -36,6 +40,7 @@ CHATML = (
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 _EOS, _BOS = "<eos>", "<bos>"
+HIDDEN = 4  # numbers in a hidden state
 
 
 def save_tokenizer(
@@ -98,11 +103,13 @@ class ScriptedModel:
         self.gate.wait()
         self.before_pass(plan)
         self.passes += 1
-        sampling = [c for c in plan.chunks if c.samples]
+        sampling = [c for c in plan.chunks if c.samples and c.sequence.request.readout is None]
+        read = [c for c in plan.chunks if read_count(c)]
         logits = torch.zeros(len(sampling), self.tokenizer.vocab_size)
         for row, chunk in enumerate(sampling):
             logits[row, self._token(chunk.sequence)] = 10.0
-        return StepResult(logits, sampling, [])
+        hidden = torch.ones(sum(map(read_count, read)), HIDDEN)
+        return StepResult(logits, sampling, [], take_readouts(read, hidden, lambda rows: torch.zeros(len(rows), self.tokenizer.vocab_size)))
 
     def _token(self, sequence: Stream) -> int:
         return self.answer[sequence.num_output] if sequence.num_output < len(self.answer) else 256
@@ -127,7 +134,9 @@ def scripted_engine(
     )  # type: ignore[arg-type]  # fmt: skip
     limits = AdmissionLimits(max_model_len, model.tokenizer.vocab_size, 20)
     capacity = SimpleNamespace(num_blocks=num_blocks - 1)
-    loaded = LoadedEngine(core, None, model.tokenizer, limits, capacity, {}, MemoryUse(0, 0, None))  # type: ignore[arg-type]
+    forms = Forms(model.tokenizer, model.tokenizer.vocab_size, StructuredConfig())
+    card = SimpleNamespace(parameters=0)
+    loaded = LoadedEngine(core, card, model.tokenizer, limits, capacity, {}, MemoryUse(0, 0, None), forms, pooler=Pooler(HIDDEN))  # type: ignore[arg-type]
     engine = AsyncEngine(EngineConfig("tiny", **config))
     with mock.patch.object(async_engine, "load_engine", return_value=loaded):
         engine.start()

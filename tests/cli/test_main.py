@@ -52,12 +52,12 @@ def test_every_command_is_there(name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
-        (["run-batch"], 2, "headway run-batch is not built yet"),
+        (["collect-env"], 2, "headway collect-env is not built yet"),
         (["nope"], 2, "No such command 'nope'"),
         (["serve", "--prot", "1"], 2, "Unknown flag --prot. Did you mean --port?"),
         (["serve", "--tensor-parallel-size", "2"], 2, "--tensor-parallel-size is not built yet"),
         (["serve", "--trust-remote-code"], 2, "--trust-remote-code is refused"),
-        (["serve", "--speculative-model", "x"], 2, "--speculative-model was renamed to --spec-model"),
+        (["serve", "--speculative-model", "x", "--spec-method", "eagle"], 2, "the speculation method eagle is not built"),
         (["serve", "--port", "70000"], 2, "--port must be 0 to 65535, got '70000'"),
         (["wait", "127.0.0.1:9", "--timeout", "0"], 1, "http://127.0.0.1:9 is not ready: still unreachable after 0 s"),
         (["chat", "--url", "127.0.0.1:9", "-q", "x"], 1, "No answer from http://127.0.0.1:9"),

@@ -25,7 +25,7 @@ from tests.e2e.tiny_model import tiny_model
 from tests.shim.environments import Environment, environment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
-_NAMES = re.compile(r"\b(meta-llama/[\w.-]+|TheBloke/[\w.-]+|MODEL)\b")
+_NAMES = re.compile(r"\b(meta-llama/[\w.-]+|TheBloke/[\w.-]+|TinyLlama/[\w.-]+|(DRAFT_)?MODEL)\b")
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,15 @@ SERVES = [
         ("INFO", "VLLM_USE_V1 is set and has no effect", "VLLM_TRACE_FUNCTION"),
         variables={"VLLM_LOGGING_LEVEL": "DEBUG", "VLLM_TRACE_FUNCTION": "1", "VLLM_USE_V1": "1", "CUDA_VISIBLE_DEVICES": "0,1,2,3"},
     ),
+    Line("vllm serve MODEL --speculative-model DRAFT_MODEL", ("--speculative-model was renamed to --spec-model", "Draft model ", "up to 5 drafts")),
+    Line(
+        "vllm serve meta-llama/Llama-3-70B-Instruct \\\n  --speculative-model TinyLlama/TinyLlama-1.1B-Chat-v1.0 \\\n  --num-speculative-tokens 5",
+        ("--num-speculative-tokens was renamed to --spec-tokens", "draft_model, up to 5 drafts"),
+    ),
+    Line(
+        "vllm serve MODEL \\\n  --speculative-method ngram \\\n  --num-speculative-tokens 3",
+        ("--speculative-method was renamed to --spec-method", "ngram, up to 3 drafts"),
+    ),
     Line("vllm serve MODEL --quantization fp8", ("--quantization fp8", "speed")),
     Line("python -m vllm.entrypoints.openai.api_server --model MODEL"),
 ]
@@ -79,21 +88,6 @@ REFUSED = [
         ("parallel-size " + _NO_BUILD,),
         2,
         _NODE,
-    ),
-    Line(
-        "vllm serve MODEL --speculative-model DRAFT_MODEL",
-        ("--speculative-model was renamed to --spec-model", "speculative decoding", "Engine depth"),
-        2,
-    ),
-    Line(
-        "vllm serve meta-llama/Llama-3-70B-Instruct \\\n  --speculative-model TinyLlama/TinyLlama-1.1B-Chat-v1.0 \\\n  --num-speculative-tokens 5",
-        ("--num-speculative-tokens was renamed to --spec-tokens", "speculative decoding"),
-        2,
-    ),
-    Line(
-        "vllm serve MODEL \\\n  --speculative-method ngram \\\n  --num-speculative-tokens 3",
-        ("--speculative-method was renamed to --spec-method", "speculative decoding"),
-        2,
     ),
     Line("vllm serve MODEL --trust-remote-code", ("--trust-remote-code is refused: code from model repositories is never run",), 2),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Many
+from functools import cache
 from typing import Any
 
 import torch
@@ -21,6 +22,8 @@ from headway.engine.sampling_params import SamplingParams
 from headway.engine.scheduler import Scheduler, SchedulerLimits
 from headway.engine.sequence import Request, Sequence
 from headway.engine.step_plan import StepPlan
+from headway.engine.structured.config import StructuredConfig
+from headway.engine.structured.forms import Forms
 from headway.kvcache.manager import KVCacheManager
 from headway.telemetry.stats import RequestStats, StepStats
 from tests.engine.byte_tokenizer import EOS, VOCAB, byte_tokenizer, ids
@@ -32,6 +35,13 @@ def say(text: str | bytes) -> Script:
     """Answer with these bytes, then EOS for ever."""
     script = [*(ids(text) if isinstance(text, str) else raw_ids(text)), EOS]
     return lambda sequence: script[min(sequence.num_output, len(script) - 1)]
+
+
+def new_forms() -> Forms:
+    return Forms(byte_tokenizer(), VOCAB, StructuredConfig())
+
+
+byte_forms = cache(new_forms)  # shared by the tests: its process starts with the first grammar and ends with them
 
 
 def raw_ids(data: bytes) -> list[int]:
@@ -84,7 +94,8 @@ class ScriptedCore:
     def admit(self, name: str, prompt: str | list[int], *, priority: int = 0, **params: object) -> Request:
         prompt_ids = ids(prompt) if isinstance(prompt, str) else prompt
         params.setdefault("temperature", 0)
-        return admit(name, prompt_ids, SamplingParams(**params), self.limits, byte_tokenizer(), self.kv, priority=priority)  # type: ignore[arg-type]
+        asked = SamplingParams(**params)  # type: ignore[arg-type]
+        return admit(name, prompt_ids, asked, self.limits, byte_tokenizer(), self.kv, priority=priority, form=byte_forms().form(asked))
 
     def add(self, name: str, prompt: str | list[int] = "Hi", *, deadline: float | None = None, **params: Any) -> Request:
         request = self.admit(name, prompt, **params)

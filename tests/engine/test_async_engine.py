@@ -20,7 +20,7 @@ from headway.engine.sampling_params import SamplingParams
 from headway.errors import ArtifactError, EngineDeadError, LoadingError, QueueFullError, RequestError, StepError
 from headway.telemetry.metrics import EngineMetrics
 from tests.engine.byte_tokenizer import byte_tokenizer
-from tests.engine.scripted_core import ScriptedCore, say
+from tests.engine.scripted_core import ScriptedCore, new_forms, say
 
 TEXT = "x" * 400
 
@@ -39,7 +39,7 @@ class Fixture:
             return execute(plan)
 
         self.world.runner.execute = gated  # type: ignore[method-assign]
-        loaded = LoadedEngine(self.world.core, None, byte_tokenizer(), self.world.limits, None, {}, MemoryUse(0, 0, None))  # type: ignore[arg-type]
+        loaded = LoadedEngine(self.world.core, None, byte_tokenizer(), self.world.limits, None, {}, MemoryUse(0, 0, None), new_forms())  # type: ignore[arg-type]
         monkeypatch.setattr(async_engine, "load_engine", lambda *a: loaded)
         self.metrics = EngineMetrics("scripted")
         self.ended = 0

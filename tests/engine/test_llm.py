@@ -16,7 +16,7 @@ from headway.engine.memory_use import MemoryUse
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import ConfigError, ContextLengthError, NotBuiltError, RequestError
 from tests.engine.byte_tokenizer import byte_tokenizer, ids
-from tests.engine.scripted_core import ScriptedCore, say
+from tests.engine.scripted_core import ScriptedCore, byte_forms, say
 
 GREEDY = SamplingParams(temperature=0, max_tokens=3)
 
@@ -28,7 +28,7 @@ def world() -> ScriptedCore:
 
 @pytest.fixture
 def llm(world: ScriptedCore, monkeypatch: pytest.MonkeyPatch) -> LLM:
-    loaded = LoadedEngine(world.core, None, byte_tokenizer(), world.limits, None, {"temperature": 0.0, "top_p": 0.9}, MemoryUse(0, 0, None))  # type: ignore[arg-type]
+    loaded = LoadedEngine(world.core, None, byte_tokenizer(), world.limits, None, {"temperature": 0.0, "top_p": 0.9}, MemoryUse(0, 0, None), byte_forms())  # type: ignore[arg-type]
     monkeypatch.setattr(llm_module, "load_engine", lambda config, observers: loaded)
     return LLM("scripted")
 
@@ -177,12 +177,7 @@ def test_template_variables_cannot_replace_fields(llm: LLM, variables: Any) -> N
 
 
 def test_methods_of_vllm_that_are_not_built_say_so(llm: LLM) -> None:
-    with pytest.raises(NotBuiltError, match=r"LLM\.embed is not built yet"):
-        llm.embed("x")
+    with pytest.raises(NotBuiltError, match=r"LLM\.reward is not built yet"):
+        llm.reward("x")
     with pytest.raises(AttributeError):
         llm.no_such_method()
-
-
-def test_lora_is_refused(llm: LLM) -> None:
-    with pytest.raises(NotBuiltError):
-        llm.generate("abc", GREEDY, use_tqdm=False, lora_request=object())

@@ -35,9 +35,9 @@ def test_stop_strings_need_text() -> None:
         SamplingParams(stop="x", detokenize=False)
 
 
-def test_what_is_not_built_is_not_silently_ignored() -> None:
+def test_options_of_other_grammar_libraries_are_not_silently_ignored() -> None:
     with pytest.raises(NotBuiltError):
-        SamplingParams(structured_outputs={"regex": "a"})
+        SamplingParams(structured_outputs={"regex": "a", "whitespace_pattern": " "})
 
 
 def test_processors_of_a_request_are_refused_with_the_way_out() -> None:

@@ -30,7 +30,7 @@ class Session:
     def __init__(self, model: CausalLM, lengths: Sequence[int]):
         self.model = model
         self.tables, total = scattered_blocks(lengths, BLOCK, seed=5)
-        self.kv = PagedKV(total, BLOCK, model.config.kv_shape, model.dtype)
+        self.kv = PagedKV(total, BLOCK, model.config.kv_shape, model.dtype, model.device)
         self.forward: Forward = model
 
     def step(self, *chunks: tuple[int, Sequence[int], int]) -> list[torch.Tensor]:

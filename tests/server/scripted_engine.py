@@ -6,15 +6,24 @@ import asyncio
 import codecs
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
+import torch
+
+from headway.engine.admission import AdmissionLimits
 from headway.engine.config import EngineConfig
 from headway.engine.outputs import CompletionOutput, Logprob, OutputKind, PositionLogprobs, RequestOutput
+from headway.engine.pooling.pooler import Pooler
+from headway.engine.pooling.pooling_admission import admit_reading
+from headway.engine.pooling.pooling_params import PoolingParams
 from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import ContextLengthError, HeadwayError, RequestError
+from headway.kvcache.manager import KVCacheManager
 
 BOS, EOS, VOCAB = 256, 257, 258
+HIDDEN = 8
 
 
 class ByteTokenizer:
@@ -72,6 +81,7 @@ class Status:
     running: int = 0
     waiting: int = 0
     kv_usage: float = 0.0
+    held: str | None = None
 
 
 Script = Callable[[list[int], int], bytes]  # prompt ids, sequence index -> the bytes of the answer
@@ -88,6 +98,8 @@ class ScriptedEngine:
         self.max_model_len = max_model_len
         self.vocab_size = VOCAB
         self.default_sampling: dict[str, Any] = {}
+        self.pooler = Pooler(HIDDEN)
+        self.card = SimpleNamespace(parameters=0)
         self.hold: asyncio.Event | None = None
         self.hold_after = 0
         self.fail: HeadwayError | None = None
@@ -96,8 +108,23 @@ class ScriptedEngine:
         self.aborted: list[str] = []
         self.seen: list[tuple[list[int], SamplingParams, dict[str, Any]]] = []
 
-    async def reset_prefix_cache(self) -> bool:
+    async def reset_prefix_cache(self, **_: bool) -> bool:
         return self.hold is None
+
+    async def encode(self, prompt: list[int], params: PoolingParams, request_id: str, /, terms: RequestTerms) -> AsyncIterator[RequestOutput]:
+        """Every row is as many ones as the prompt has tokens, then zeros."""
+        request = admit_reading(request_id, prompt, params, self.pooler, AdmissionLimits(self.max_model_len, VOCAB, 20), KVCacheManager(9, 4), terms)
+        assert request.readout is not None
+        self.active.add(request_id)
+        try:
+            if self.hold is not None:
+                await self.hold.wait()
+            width = VOCAB if request.readout.reads_logits else HIDDEN
+            row = (torch.arange(width) < len(prompt)).float()
+            request.readout.take(0, row.repeat(len(prompt) if request.readout.all_rows else 1, 1), True)
+            yield RequestOutput(request_id, None, prompt, finished=True, pooled=request.readout.result)
+        finally:
+            self.active.discard(request_id)
 
     async def generate(
         self,

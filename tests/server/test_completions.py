@@ -183,7 +183,7 @@ def test_defaults_of_the_model_hold_unless_a_request_says_otherwise(api: Api) ->
         ({"prompt": [-1]}, "prompt"),
         ({"priority": 1}, "priority"),
         ({"suffix": "x"}, "suffix"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"structured_outputs": {}}, "structured_outputs"),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])

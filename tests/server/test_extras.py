@@ -58,7 +58,9 @@ def test_invocations_go_by_the_shape_of_the_body(api: Api) -> None:
     assert ok(api.post("/invocations", {"messages": USER}))["object"] == "chat.completion"
     streamed = api.post("/invocations", {"messages": USER, "stream": True})
     assert frames(streamed.text)[0]["object"] == "chat.completion.chunk"
-    error(api.post("/invocations", {"input": "x"}), 400, "body_invalid")
+    for body, key in (({"input": "x"}, "data"), ({"query": "x", "documents": ["y"]}, "results"), ({"text_1": "x", "text_2": "y"}, "data")):
+        assert key in ok(api.post("/invocations", body))
+    error(api.post("/invocations", {"colour": "x"}), 400, "body_invalid")
     error(api.post("/invocations", {"prompt": 7}), 400, "body_invalid")
     error(api.call("POST", "/invocations", content=b"[]", headers={"content-type": "application/json"}), 400, "body_invalid")
 

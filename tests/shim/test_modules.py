@@ -59,7 +59,7 @@ def test_everything_in_the_table_can_be_imported(vllm: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["from vllm import PoolingParams", "from vllm.engine.arg_utils import Nope", "import vllm.lora.request", "from vllm.lora import x"]
+    "code", ["from vllm import ClassificationOutput", "from vllm.engine.arg_utils import Nope", "import vllm.worker.worker", "from vllm.worker import x"]
 )
 def test_what_is_missing_says_whose_alias_this_is(vllm: ModuleType, code: str) -> None:
     with pytest.raises(ImportError, match=r"this `vllm` is Headway's alias.*headway shim remove"):
@@ -67,12 +67,12 @@ def test_what_is_missing_says_whose_alias_this_is(vllm: ModuleType, code: str) -
 
 
 def test_attributes_and_probing(vllm: ModuleType) -> None:
-    with pytest.raises(AttributeError, match=r"vllm has no PoolingParams: this `vllm` is Headway's alias.* LLM,"):
-        _ = vllm.PoolingParams
-    assert not hasattr(vllm, "PoolingParams")
+    with pytest.raises(AttributeError, match=r"vllm has no ClassificationOutput: this `vllm` is Headway's alias.* LLM,"):
+        _ = vllm.ClassificationOutput
+    assert not hasattr(vllm, "ClassificationOutput")
     assert find_spec("vllm.sampling_params") is not None
     with pytest.raises(ModuleNotFoundError):
-        find_spec("vllm.lora")
+        find_spec("vllm.worker")
     assert find_spec("json") is not None
 
 

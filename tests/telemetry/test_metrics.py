@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from headway.telemetry.metric_families import FAMILIES, FINISH_REASONS, one_two_five
 from headway.telemetry.metrics import CONTENT_TYPE, EngineMetrics
 from headway.telemetry.metrics_doc import metrics_markdown
-from headway.telemetry.stats import RequestStats, StepStats
+from headway.telemetry.stats import AdapterUse, RequestStats, StepStats
 
 DOC = Path(__file__).parents[2] / "docs" / "metrics.md"
 
@@ -157,6 +157,7 @@ def test_labels_with_quotes_are_escaped() -> None:
 
 def test_every_family_has_a_type_and_a_help_line_exactly_once(metrics: EngineMetrics) -> None:
     metrics.on_http("/v1/completions", "POST", 200, 0.2)
+    metrics.on_step(replace(STEP, adapters=AdapterUse(2, ("a", "b"), ())))
     lines = metrics.render().decode().splitlines()
     for family in FAMILIES:
         kind = "gauge" if family.kind == "info" else family.kind
@@ -177,3 +178,16 @@ def test_memory_is_told_by_part_and_what_is_unknown_is_left_out() -> None:
     assert 'headway:memory_bytes{model_name="m",part="weights"} 100.0' in text
     assert 'headway:memory_bytes{model_name="m",part="kv_cache"} 50.0' in text
     assert 'part="activations"' not in text
+
+
+def test_adapters_are_told_as_they_are_now() -> None:
+    metrics = EngineMetrics("m", max_model_len=10)
+    metrics.on_step(STEP)
+    assert "vllm:lora_requests_info" not in samples(metrics)
+    for running, waiting in ((("a",), ("b", "c")), (("b", "c"), ())):
+        metrics.on_step(replace(STEP, adapters=AdapterUse(2, running, waiting)))
+        ((labels, when),) = samples(metrics)["vllm:lora_requests_info"]
+        assert labels == {
+            "max_lora": "2", "running_lora_adapters": ",".join(running), "waiting_lora_adapters": ",".join(waiting), "model_name": "m", "engine": "0",
+        }  # fmt: skip
+        assert when > 1e9

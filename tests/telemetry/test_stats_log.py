@@ -122,3 +122,17 @@ def test_the_real_timer_calls_back_and_can_be_cancelled() -> None:
     never = threading.Event()
     start_timer(30, never.set).cancel()
     assert not never.is_set()
+
+
+def test_what_drafts_came_to(clock: Clock, messages: Callable[[], list[str]]) -> None:
+    stats = StatsLog(0, 10, clock=clock, timer=clock.timer)
+    stats.observe(replace(STEP, drafts=((4, 4), (4, 0))))
+    stats.observe(replace(STEP, drafts=((2, 1),)))
+    clock.advance(10)
+    assert messages()[-1] == (
+        "Engine 000: SpecDecoding metrics: Mean acceptance length: 2.67, Accepted throughput: 0.50 tokens/s, Drafted throughput: 1.00 tokens/s, "
+        "Accepted: 5 tokens, Drafted: 10 tokens, Per-position acceptance rate: 0.667, 0.333, 0.333, 0.333, Avg Draft acceptance rate: 50.0%"
+    )
+    stats.observe(STEP)
+    clock.advance(10)
+    assert "SpecDecoding" not in messages()[-1]

@@ -9,8 +9,6 @@ import pytest
 from headway.errors import NotBuiltError
 from headway.wire.not_built import CHAT, COMPLETION, NotBuiltField, refuse_not_built
 
-TOOLS = [{"type": "function", "function": {"name": "f"}}]
-
 
 @pytest.mark.parametrize(
     ("table", "fields", "param"),
@@ -18,15 +16,7 @@ TOOLS = [{"type": "function", "function": {"name": "f"}}]
         (COMPLETION, {"suffix": "x"}, "suffix"),
         (COMPLETION, {"prompt_embeds": "AAAA"}, "prompt_embeds"),
         (COMPLETION, {"best_of": 3, "n": 2}, "best_of"),
-        (COMPLETION, {"structured_outputs": {"regex": "a"}}, "structured_outputs"),
-        (COMPLETION, {"guided_regex": "a"}, "guided_regex"),
-        (CHAT, {"guided_json": {}, "guided_choice": ["a"]}, "guided_choice"),
-        (CHAT, {"response_format": {"type": "json_object"}}, "response_format"),
-        (CHAT, {"response_format": {"type": "nope"}}, "response_format"),
-        (CHAT, {"tools": TOOLS}, "tools"),
-        (CHAT, {"tools": TOOLS, "tool_choice": "auto"}, "tools"),
         (CHAT, {"functions": [{}]}, "functions"),
-        (CHAT, {"include_reasoning": False}, "include_reasoning"),
         (CHAT, {"function_call": "auto"}, "function_call"),
         (CHAT, {"modalities": ["text", "audio"]}, "modalities"),
     ],
@@ -42,11 +32,9 @@ def test_refused(table: tuple[NotBuiltField, ...], fields: dict[str, Any], param
     [
         {},
         {"response_format": {"type": "text"}, "tools": [], "suffix": None},
-        {"tools": TOOLS, "tool_choice": "none"},
         {"best_of": 1},
         {"best_of": 2, "n": 2},
         {"modalities": ["text"], "function_call": "none"},
-        {"include_reasoning": True},
     ],
 )
 def test_asking_for_nothing_is_fine(fields: dict[str, Any]) -> None:

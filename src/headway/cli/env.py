@@ -54,9 +54,11 @@ def environment() -> dict[str, dict[str, Any]]:
 
 
 def _kernels() -> dict[str, str]:
+    from headway.kernels.choice import wants_triton
     from headway.kernels.native.library import VARIABLE, chosen_set, native_library
+    from headway.kernels.triton.place import NAME, triton_place
 
-    library, chosen = native_library(), chosen_set()
+    library, chosen = native_library(), f"{NAME} on {triton_place()}" if wants_triton() else chosen_set()
     found = {"active": "torch" if chosen is None else chosen, "usable": ", ".join((*library.sets, "torch"))}
     if library.missing is not None:
         found["missing"] = library.missing

@@ -19,6 +19,7 @@ _COMMANDS = {
     "stop": ("headway.cli.stop:stop_command", "Stop a server that runs on this machine."),
     "chat": ("headway.cli.chat:chat_command", "Talk to a model that is served."),
     "complete": ("headway.cli.complete:complete_command", "Let a model that is served continue a text."),
+    "run-batch": ("headway.cli.run_batch:run_batch_command", "Answer the requests of a file."),
     "inspect": ("headway.cli.inspect:inspect_command", "Show what a model is and whether it fits, from headers only."),
     "plan": ("headway.cli.plan:plan_command", "Say what a model needs and reaches on this machine or a card, before it is loaded."),
     "quantize": ("headway.cli.quantize:quantize_command", "Compress a model to 8 or 4 bits, for this and other engines."),
@@ -29,7 +30,7 @@ _COMMANDS = {
     "env": ("headway.cli.env:env_command", "Show the machine, the versions and which kernels run."),
     "shim": ("headway.cli.shim:shim_group", "Let `vllm` mean Headway in this environment."),
 }
-_NOT_BUILT = ("run-batch", "collect-env", "launch")
+_NOT_BUILT = ("collect-env", "launch")
 
 
 @click.command(

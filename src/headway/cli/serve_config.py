@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,6 +132,12 @@ def _server_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     ):
         if seconds := environment.get(name):
             out[setting] = _number(name, seconds, SECONDS)
+    if is_on(environment, "VLLM_ENABLE_RESPONSES_API_STORE"):
+        out["enable_responses_api_store"] = True
+    if is_on(environment, "VLLM_ALLOW_RUNTIME_LORA_UPDATING"):
+        out["allow_runtime_lora_updating"] = True
+    if folders := environment.get("HEADWAY_LORA_FOLDERS"):
+        out["lora_folders"] = tuple(folder for folder in folders.split(os.pathsep) if folder)
     if is_on(environment, "VLLM_TRACE_FUNCTION"):
         out["trace_function"] = True
     return out

@@ -7,14 +7,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from headway.artifacts.tokenizer import Tokenizer
 from headway.engine.logits_processor import LogitsProcessor
+from headway.engine.lora.adapter import Adapter
 from headway.engine.processor_loading import check_extra_args
 from headway.engine.sampling_params import SamplingParams
 from headway.engine.sequence import Request, Sequence
+from headway.engine.thinking.budget import ThinkingBudget, ThinkingProgress
 from headway.errors import ContextLengthError, RequestError
 from headway.kvcache.manager import KVCacheManager
+
+if TYPE_CHECKING:
+    from headway.engine.structured.form import Form
 
 _BIAS_LIMIT = 100.0
 _MAX_SALT = 1024
@@ -31,6 +37,7 @@ class AdmissionLimits:
     vocab_size: int
     max_logprobs: int  # -1 = no limit
     processors: tuple[type[LogitsProcessor], ...] = ()
+    generates: bool = True  # the model has logits of tokens
 
 
 def admit(
@@ -44,46 +51,60 @@ def admit(
     prompt: str | None = None,
     priority: int = 0,
     cache_salt: str | None = None,
+    form: Form | None = None,
+    adapter: Adapter | None = None,
 ) -> Request:
     """Check everything that needs the model to be known, and build the request with its sequences.
+
+    `form`: what `params.structured_outputs` became (`structured.forms`); `adapter`: the one that changes what the model computes.
 
     Raises ContextLengthError or RequestError with `param` set.
     """
     check_prompt(prompt_token_ids, limits)
     _check_params(params, limits)
     check_extra_args(params, limits.processors)
-    if cache_salt is not None and not 0 < len(cache_salt) <= _MAX_SALT:
-        raise RequestError(f"cache_salt must have 1 to {_MAX_SALT} characters, got {len(cache_salt)}", param="cache_salt")
+    if (params.structured_outputs is None) != (form is None):
+        raise RequestError("structured_outputs cannot be used here: its form was not compiled", param="structured_outputs")
+    check_salt(cache_salt)
     if params.bad_words:
         params = replace(params, bad_words_ids=_bad_word_ids(params.bad_words, tokenizer))
-        _check_ids("bad_words", chain.from_iterable(params.bad_words_ids), limits.vocab_size)
+        check_ids("bad_words", chain.from_iterable(params.bad_words_ids), limits.vocab_size)
     eos_ids = frozenset(i for i in tokenizer.eos_ids if i < limits.vocab_size)
     _check_contradiction(params, eos_ids, limits.vocab_size)
-    request = Request(request_id, prompt_token_ids, params, prompt=prompt, priority=priority, cache_salt=cache_salt)
+    request = Request(request_id, prompt_token_ids, params, prompt=prompt, priority=priority, cache_salt=cache_salt, form=form, adapter=adapter)
     room = limits.max_model_len - len(prompt_token_ids)
     total = len(prompt_token_ids) + min(room, params.max_tokens or room)
-    request.make_sequence = partial(_sequence, request, kv, eos_ids, total)
+    budget = ThinkingBudget.of(params, prompt_token_ids, tokenizer)
+    request.make_sequence = partial(_sequence, request, kv, eos_ids, total, budget)
     request.sequences.append(request.make_sequence(0))
     request.unborn = params.n - 1
     return request
 
 
-def _sequence(request: Request, kv: KVCacheManager, eos_ids: frozenset[int], max_tokens_total: int, index: int) -> Sequence:
+def _sequence(
+    request: Request, kv: KVCacheManager, eos_ids: frozenset[int], max_tokens_total: int, budget: ThinkingBudget | None, index: int
+) -> Sequence:
     params = request.params
     return Sequence(
         request=request,
         index=index,
         params=params if params.n == 1 else params.for_sequence(index),
         tokens=list(request.prompt_token_ids),
-        table=kv.new_table(request.cache_salt),
+        table=kv.new_table(request.cache_salt, None if request.adapter is None else request.adapter.digest),
         eos_ids=eos_ids,
         max_tokens_total=max_tokens_total,
         num_prompt=len(request.prompt_token_ids),
+        form=None if request.form is None else request.form.begin(),
+        thinking=None if budget is None else ThinkingProgress(budget),
     )
 
 
 def check_prompt(prompt_token_ids: list[int], limits: AdmissionLimits) -> None:
     """A prompt has at least one token, leaves room for at least one more, and stays inside the vocabulary."""
+    if not limits.generates:
+        raise RequestError(
+            "this model is read and does not generate", reason="task_unsupported", param="model", fix="Ask for embeddings or classes, or ask another model."
+        )
     if not prompt_token_ids:
         raise RequestError("the prompt has no tokens", reason="empty_prompt", param="prompt", fix="Send at least one token.")
     count = len(prompt_token_ids)
@@ -93,10 +114,15 @@ def check_prompt(prompt_token_ids: list[int], limits: AdmissionLimits) -> None:
             "which leaves no room for an answer. Shorten the prompt or use truncate_prompt_tokens",
             param="input_tokens",
         )
-    _check_ids("prompt", prompt_token_ids, limits.vocab_size)
+    check_ids("prompt", prompt_token_ids, limits.vocab_size)
 
 
-def _check_ids(param: str, ids: Iterable[int], vocab_size: int) -> None:
+def check_salt(cache_salt: str | None) -> None:
+    if cache_salt is not None and not 0 < len(cache_salt) <= _MAX_SALT:
+        raise RequestError(f"cache_salt must have 1 to {_MAX_SALT} characters, got {len(cache_salt)}", param="cache_salt")
+
+
+def check_ids(param: str, ids: Iterable[int], vocab_size: int) -> None:
     for token in ids:
         if not 0 <= token < vocab_size:
             raise RequestError(
@@ -112,8 +138,8 @@ def _check_params(params: SamplingParams, limits: AdmissionLimits) -> None:
         if count * params.n > _MAX_CELLS:
             raise RequestError(f"{name} names {count} tokens for each of {params.n} choices, the limit is {_MAX_CELLS} in all", param=name)
     for name in ("stop_token_ids", "allowed_token_ids", "logprob_token_ids"):
-        _check_ids(name, getattr(params, name) or (), limits.vocab_size)
-    _check_ids("logit_bias", params.logit_bias or (), limits.vocab_size)
+        check_ids(name, getattr(params, name) or (), limits.vocab_size)
+    check_ids("logit_bias", params.logit_bias or (), limits.vocab_size)
     for token, value in (params.logit_bias or {}).items():
         if not (math.isfinite(value) and abs(value) <= _BIAS_LIMIT):
             raise RequestError(f"logit_bias of token {token} must be in [-100, 100], got {value}", param="logit_bias")

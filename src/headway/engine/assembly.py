@@ -10,9 +10,12 @@ from headway.engine.batch_invariance import Arithmetic
 from headway.engine.config import EngineConfig
 from headway.engine.core import EngineCore, Observers
 from headway.engine.logits_processor import LogitsProcessor
+from headway.engine.lora.attachment import Lora
 from headway.engine.model_runner import ModelRunner
+from headway.engine.operations.kv_offload import second_tier
 from headway.engine.processor_rows import ProcessorRows
 from headway.engine.scheduler import Scheduler, SchedulerLimits
+from headway.engine.speculation.start import make_drafter
 from headway.kernels.paged_kv import PagedKV
 from headway.kvcache.manager import KVCacheManager
 from headway.models.causal_lm import CausalLM
@@ -21,12 +24,14 @@ from headway.models.recorded_forward import StepLimits
 
 def assemble(
     config: EngineConfig, model: CausalLM, tokenizer: Tokenizer, capacity: CapacityReport, kept: torch.dtype,
-    parts: Arithmetic, processors: list[LogitsProcessor], observers: Observers | None,
+    parts: Arithmetic, processors: list[LogitsProcessor], observers: Observers | None, lora: Lora | None = None,
 ) -> EngineCore:  # fmt: skip
     """Reserves the KV cache, in dtype `kept`; its pages are committed when they are first written."""
     num_blocks = capacity.num_blocks + 1  # the null block
-    storage = PagedKV(num_blocks, config.block_size, model.config.kv_shape, kept)
+    storage = PagedKV(num_blocks, config.block_size, model.config.kv_shape, kept, model.device)
     manager = KVCacheManager(num_blocks, config.block_size, caching=config.enable_prefix_caching)
+    if (tier := second_tier(config, storage)) is not None:
+        manager.keep_evicted(tier)
     limits = SchedulerLimits(
         config.max_num_batched_tokens, config.max_num_seqs, config.long_prefill_token_threshold,
         chunked_prefill=config.enable_chunked_prefill, policy=config.scheduling_policy,
@@ -39,5 +44,10 @@ def assemble(
         processors=ProcessorRows(processors) if processors else None, kernels=sampling,
     )  # fmt: skip
     forward = model.prepared(storage, StepLimits(config.max_num_batched_tokens, config.max_num_seqs, capacity.max_model_len))
-    runner = ModelRunner(model, storage, config.block_size, known_tokens=tokenizer.vocab_size, forward=forward, kernels=sampling)
-    return EngineCore(Scheduler(limits, manager), runner, draws, tokenizer, observers)
+    slots = steps = None
+    if lora is not None:
+        forward, slots, steps = lora.forward(forward, model.forward), lora.slots, lora.steps
+    runner = ModelRunner(model, storage, config.block_size, known_tokens=tokenizer.vocab_size, forward=forward, kernels=sampling, adapters=steps)
+    scheduler = Scheduler(limits, manager, slots)
+    scheduler.drafter = make_drafter(config, runner, draws, tokenizer, capacity.max_model_len)
+    return EngineCore(scheduler, runner, draws, tokenizer, observers)

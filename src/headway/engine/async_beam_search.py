@@ -31,7 +31,7 @@ async def search_beams(
     while not search.done:
         requests = round_requests(
             search, f"{request_id}-{number}", engine.limits, engine.tokenizer, engine.core.scheduler.kv,
-            priority=terms.priority, cache_salt=terms.cache_salt,
+            priority=terms.priority, cache_salt=terms.cache_salt, adapter=terms.adapter,
         )  # fmt: skip
         for request in requests:
             request.continues = number > 0

@@ -12,8 +12,9 @@ import logging
 import queue
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from concurrent.futures import Future
 from contextlib import aclosing
-from dataclasses import dataclass
+from typing import TypeVar
 
 from headway.artifacts.card import ModelCard
 from headway.artifacts.tokenizer import Tokenizer
@@ -21,45 +22,28 @@ from headway.engine.admission import admit
 from headway.engine.async_beam_search import search_beams
 from headway.engine.beam_search import BeamSearchParams
 from headway.engine.config import EngineConfig
-from headway.engine.core import Observers
+from headway.engine.core import EngineCore, Observers
+from headway.engine.engine_status import EngineStatus
+from headway.engine.listener import Listener
 from headway.engine.loading import LoadedEngine, load_engine
+from headway.engine.lora.registry import AdapterRegistry, enabled
+from headway.engine.operations.engine_operations import EngineOperations
+from headway.engine.operations.gate import Gate
 from headway.engine.outputs import RequestOutput
+from headway.engine.pooling.pooler import Pooler
+from headway.engine.pooling.pooling_admission import admit_reading
+from headway.engine.pooling.pooling_params import PoolingParams
 from headway.engine.request_terms import ORDINARY, RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.engine.sequence import Request
-from headway.errors import EngineDeadError, HeadwayError, LoadingError, QueueFullError, RequestError
+from headway.errors import EngineDeadError, HeadwayError, LoadingError, QueueFullError, RequestError, StepError
 from headway.telemetry.stats import NOTHING
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 Command = Request | str | Callable[[], None] | None  # add | abort by id | do between two steps | stop
 _POLL_SECONDS = 0.005
 _LONG_TEXT = 4096  # characters; longer texts are tokenized off the event loop
-
-
-@dataclass(frozen=True, slots=True)
-class EngineStatus:
-    """`stage`: resolving, inspecting, loading, warming, ready, dead or stopped. `steps` grows while the engine works.
-
-    `requests` have been taken and have not ended; of their sequences, as of the last step, some run and some wait.
-    """
-
-    stage: str
-    progress: float
-    error: str | None
-    steps: int
-    requests: int = 0
-    running: int = 0
-    waiting: int = 0
-    kv_usage: float = 0.0  # fraction of KV blocks in use
-
-
-class _Listener:
-    """Where the outputs of one request go."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, request: Request):
-        self.loop = loop
-        self.request = request
-        self.queue: asyncio.Queue[RequestOutput | HeadwayError] = asyncio.Queue()
 
 
 class AsyncEngine:
@@ -71,8 +55,11 @@ class AsyncEngine:
         self._loaded: LoadedEngine | None = None
         self._stage, self._progress = "resolving", 0.0
         self._error: str | None = None
+        self.failure: HeadwayError | None = None  # why loading failed
+        self.gate = Gate()
+        self.operations = EngineOperations(self)
         self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
-        self._listeners: dict[str, _Listener] = {}
+        self._listeners: dict[str, Listener] = {}
         self._lock = threading.Lock()  # guards _listeners
         self._ready = threading.Event()  # also set when loading failed
         self._thread = threading.Thread(target=self._observed, name="EngineCore", daemon=True)
@@ -105,6 +92,7 @@ class AsyncEngine:
         return EngineStatus(
             self._stage, self._progress, self._error, core.steps,
             len(self._listeners), len(core.scheduler.running), len(core.scheduler.waiting), core.scheduler.kv.pool.usage,
+            self.gate.held,
         )  # fmt: skip
 
     @property
@@ -144,6 +132,14 @@ class AsyncEngine:
     def default_sampling(self) -> dict[str, float]:
         return self.loaded.default_sampling
 
+    @property
+    def adapters(self) -> AdapterRegistry:
+        return enabled(self.loaded.adapters)
+
+    @property
+    def pooler(self) -> Pooler:
+        return self.loaded.pooler
+
     # ---- requests --------------------------------------------------------------------------------------------------
 
     async def generate(
@@ -164,14 +160,29 @@ class AsyncEngine:
             prompt_text = prompt
             encode = loaded.tokenizer.encode
             prompt = await asyncio.to_thread(encode, prompt) if len(prompt) > _LONG_TEXT else encode(prompt)
+        deadline = terms.deadline()
+        form = await loaded.forms.wait(params)
+        loaded = self.loaded
         request = admit(
             request_id, prompt, params, loaded.limits, loaded.tokenizer, loaded.core.scheduler.kv,
-            prompt=prompt_text, priority=terms.priority, cache_salt=terms.cache_salt,
+            prompt=prompt_text, priority=terms.priority, cache_salt=terms.cache_salt, form=form, adapter=terms.adapter,
         )  # fmt: skip
         request.trace_headers = terms.trace_headers
-        request.deadline = terms.deadline()
+        request.deadline = deadline
         async with aclosing(self._outputs(request)) as outputs:
             async for output in outputs:
+                yield output
+
+    async def encode(
+        self, prompt: list[int], params: PoolingParams, request_id: str, terms: RequestTerms = ORDINARY
+    ) -> AsyncIterator[RequestOutput]:
+        """One output, with what was read of the prompt in `pooled`. Raises what `generate` raises, and ends as it does."""
+        loaded = self.loaded
+        request = admit_reading(request_id, prompt, params, loaded.pooler, loaded.limits, loaded.core.scheduler.kv, terms)
+        async with aclosing(self._outputs(request)) as outputs:
+            async for output in outputs:
+                if output.pooled is None:
+                    raise StepError("the request was ended before it was read", reason="aborted")
                 yield output
 
     async def beam_search(
@@ -194,6 +205,7 @@ class AsyncEngine:
                 yield output
 
     async def _outputs(self, request: Request) -> AsyncGenerator[RequestOutput, None]:
+        await self._past_gate()
         listener = self._enlist(request)
         self._commands.put(request)
         finished = False
@@ -217,17 +229,52 @@ class AsyncEngine:
         """End a request; its reader gets a last output with finish_reason "abort"."""
         self._commands.put(request_id)
 
-    async def reset_prefix_cache(self) -> bool:
-        """Forget all cached prefixes, between two steps; False, and no change, while any sequence holds blocks."""
-        pool = self.loaded.core.scheduler.kv.pool
-        outcome: list[bool] = []
-        self._commands.put(lambda: outcome.append(pool.reset()))
-        while not outcome:
-            _ = self.loaded  # raises when nobody will do it any more
-            await asyncio.sleep(_POLL_SECONDS)
-        return outcome[0]
+    async def reset_prefix_cache(self, *, running: bool = False, offloaded: bool = False) -> bool:
+        """Forget all cached prefixes, between two steps; False, and no change, while any sequence holds blocks (`prefix_reset`)."""
+        return await self.operations.reset_prefix_cache(running=running, offloaded=offloaded)
 
-    def _enlist(self, request: Request) -> _Listener:
+    # ---- operations ------------------------------------------------------------------------------------------------
+
+    @property
+    def request_ids(self) -> list[str]:
+        """Of those that were taken and have not ended."""
+        with self._lock:
+            return list(self._listeners)
+
+    async def between_steps(self, act: Callable[[EngineCore], T]) -> T:
+        """Run `act` on the engine's thread, between two steps. Raises what it raises, and EngineDeadError when nobody will run it."""
+        done: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                done.set_result(act(self.loaded.core))
+            except Exception as error:
+                done.set_exception(error)
+
+        self._commands.put(run)
+        while not done.done():
+            _ = self.loaded
+            await asyncio.sleep(_POLL_SECONDS)
+        return done.result()
+
+    def abort_all(self, core: EngineCore) -> None:
+        """On the engine's thread: end all requests with finish_reason "abort"."""
+        self._deliver(core.abort_all())
+
+    def reload(self) -> None:
+        """On the engine's thread, without requests: load the model anew."""
+        fresh, old = load_engine(self.config, observers=self.observers), self.loaded
+        self._loaded = fresh
+        old.forms.close()
+
+    async def _past_gate(self) -> None:
+        """Wait while the engine is paused."""
+        while self.gate.paused and not self.gate.asleep:
+            _ = self.loaded
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _enlist(self, request: Request) -> Listener:
+        self.gate.require_awake()
         with self._lock:
             if self._stage in ("dead", "stopped"):
                 raise self._gone()
@@ -235,10 +282,10 @@ class AsyncEngine:
                 raise RequestError(f"request id {request.id!r} is in use", param="request_id")
             if not request.continues:
                 self._check_queue()
-            listener = self._listeners[request.id] = _Listener(asyncio.get_running_loop(), request)
+            listener = self._listeners[request.id] = Listener(asyncio.get_running_loop(), request)
         return listener
 
-    def _strike(self, listener: _Listener) -> None:
+    def _strike(self, listener: Listener) -> None:
         with self._lock:
             if self._listeners.get(listener.request.id) is listener:
                 del self._listeners[listener.request.id]
@@ -269,9 +316,10 @@ class AsyncEngine:
             self._loaded = load_engine(self.config, self._on_stage, self.observers)
             self._stage, self._progress = "ready", 1.0
             self._ready.set()
-            self._serve(self._loaded)
+            self._serve()
             self._end("stopped", "the engine was shut down")
         except HeadwayError as error:  # whoever started the engine reads it in `status`
+            self.failure = error
             self._end("dead", f"{error.message} [{error.reason}]")
         except BaseException as error:
             _log.exception("engine core died")
@@ -280,10 +328,10 @@ class AsyncEngine:
     def _on_stage(self, stage: str, progress: float) -> None:
         self._stage, self._progress = stage, progress
 
-    def _serve(self, loaded: LoadedEngine) -> None:
-        core = loaded.core
+    def _serve(self) -> None:
         while True:
-            for command in self._pending(block=not core.has_work):
+            core = self.loaded.core
+            for command in self._pending(block=self.gate.closed or not core.has_work):
                 if command is None:
                     self._deliver(core.abort_all())
                     return
@@ -297,7 +345,7 @@ class AsyncEngine:
                     core.add(command)
                 else:
                     command()
-            if core.has_work:
+            if core.has_work and not self.gate.closed:
                 self._deliver(core.step())
 
     def _pending(self, *, block: bool) -> list[Command]:
@@ -309,7 +357,7 @@ class AsyncEngine:
 
     def _deliver(self, outputs: list[RequestOutput]) -> None:
         """Hand outputs to their loops, one wake-up for each loop."""
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Listener, RequestOutput | HeadwayError]]] = {}
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Listener, RequestOutput | HeadwayError]]] = {}
         with self._lock:
             for output in outputs:
                 listener = self._listeners.get(output.request_id)
@@ -328,6 +376,7 @@ class AsyncEngine:
             _post(listener.loop, [(listener, self._gone())])
         if self._loaded is not None:
             self.observers.on_step(NOTHING)
+            self._loaded.forms.close()
         self.observers.on_end()
 
     def _gone(self) -> EngineDeadError:
@@ -336,7 +385,7 @@ class AsyncEngine:
         return EngineDeadError(f"the engine is dead: {self._error}", fix="Restart the server; the log has the traceback.")
 
 
-def _post(loop: asyncio.AbstractEventLoop, items: list[tuple[_Listener, RequestOutput | HeadwayError]]) -> None:
+def _post(loop: asyncio.AbstractEventLoop, items: list[tuple[Listener, RequestOutput | HeadwayError]]) -> None:
     def put() -> None:
         for listener, item in items:
             listener.queue.put_nowait(item)

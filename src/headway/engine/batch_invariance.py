@@ -11,7 +11,7 @@ import torch
 from headway.engine.row_sampler import RowSampler
 from headway.engine.sampler import Sampler
 from headway.errors import ConfigError
-from headway.kernels.choice import default_kernels
+from headway.kernels.choice import engine_kernels
 from headway.kernels.interface import Kernels
 from headway.kernels.invariant_backend import INVARIANT
 
@@ -34,6 +34,6 @@ def arithmetic(asked: bool, dtype: torch.dtype) -> Arithmetic:
     if value not in ("", "0", "1"):
         raise ConfigError(f"{_VARIABLE} must be 0 or 1, found {value[:100]!r}", param=_VARIABLE)
     if not asked and value != "1":
-        return Arithmetic(default_kernels(dtype), Sampler)
+        return Arithmetic(engine_kernels(dtype), Sampler)
     _log.info("Batch-invariant mode: the same request gets the same bits whatever runs beside it; computing takes longer")
     return Arithmetic(INVARIANT, RowSampler)

@@ -9,6 +9,7 @@ from headway.artifacts.tokenizer import Tokenizer
 from headway.engine.admission import AdmissionLimits, admit
 from headway.engine.beam_search import BeamSearch, BeamSearchParams, BeamSearchSequence
 from headway.engine.detokenizer import Detokenizer
+from headway.engine.lora.adapter import Adapter
 from headway.engine.outputs import CompletionOutput, PositionLogprobs, RequestOutput
 from headway.engine.sampling_params import SamplingParams
 from headway.engine.sequence import Request
@@ -31,13 +32,13 @@ def begin(
 
 def round_requests(
     search: BeamSearch, name: str, limits: AdmissionLimits, tokenizer: Tokenizer, kv: KVCacheManager, *,
-    priority: int = 0, cache_salt: str | None = None,
+    priority: int = 0, cache_salt: str | None = None, adapter: Adapter | None = None,
 ) -> list[Request]:  # fmt: skip
     """One request for each open beam. What a beam shares with others, and with itself a round ago, is found in the prefix
     cache. --max-logprobs limits what callers see, not this."""
     own_limits = replace(limits, max_logprobs=-1)
     requests = [
-        admit(f"{name}-{number}", beam.tokens, search.asking, own_limits, tokenizer, kv, priority=priority, cache_salt=cache_salt)
+        admit(f"{name}-{number}", beam.tokens, search.asking, own_limits, tokenizer, kv, priority=priority, cache_salt=cache_salt, adapter=adapter)
         for number, beam in enumerate(search.open)
     ]
     for request in requests:

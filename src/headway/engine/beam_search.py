@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from headway.engine.lora.lora_request import LoRARequest
 from headway.engine.outputs import PositionLogprobs
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import RequestError
@@ -52,7 +53,7 @@ class BeamSearchSequence:
     text: str | None = None
     finish_reason: str | None = None  # stop | length; None while it is open
     stop_reason: int | str | None = None
-    lora_request: None = None
+    lora_request: LoRARequest | None = None
 
 
 @dataclass(slots=True)

@@ -12,8 +12,9 @@ from headway.capacity.fit import AUTO, CapacityReport, fit
 from headway.capacity.kv_budget import kv_budget
 from headway.capacity.kv_geometry import KvGeometry
 from headway.engine.config import EngineConfig
+from headway.engine.device_memory import device_memory
 from headway.errors import ConfigError
-from headway.host.memory_budget import memory_budget, process_rss
+from headway.kernels.interface import CPU
 from headway.kernels.paged_kv import SCALE_BYTES, KVShape
 
 _log = logging.getLogger(__name__)
@@ -22,12 +23,13 @@ _GIB = 1 << 30
 
 def cache_size(
     config: EngineConfig, card: ModelCard, shape: KVShape, kept: torch.dtype, weight_bytes: int, *,
-    to_load: int = 0, longest: int | None = None,
+    to_load: int = 0, longest: int | None = None, device: torch.device = CPU,
 ) -> CapacityReport:  # fmt: skip
     """`kept` is the dtype of the cache. `weight_bytes` are in memory in the end, of which `to_load` are not there yet. `longest` is the length that the model was loaded for: with
-    `--max-model-len auto` a sequence may not become longer. Raises ConfigError, CapacityError."""
+    `--max-model-len auto` a sequence may not become longer. The cache is on `device`. Raises ConfigError, CapacityError."""
+    memory, taken = device_memory(device)
     budget = kv_budget(
-        memory_budget(), resident_bytes=process_rss(), weight_bytes=to_load,
+        memory, resident_bytes=taken, weight_bytes=to_load,
         gpu_memory_utilization=config.gpu_memory_utilization, kv_cache_memory_bytes=config.kv_cache_memory_bytes,
     )  # fmt: skip
     automatic = config.max_model_len == AUTO
@@ -47,12 +49,12 @@ def cache_size(
     return report
 
 
-def log_cache_size(report: CapacityReport) -> None:
+def log_cache_size(report: CapacityReport, device: torch.device = CPU) -> None:
     """The lines that people look for."""
     _log.info("Using max model len %d", report.max_model_len)
     _log.info("Available KV cache memory: %.2f GiB", report.budget.nbytes / _GIB)
     _log.info("Capacity: %s", report.equation())
     _log.info(
-        "CPU KV cache size: %s tokens, Maximum concurrency for %s tokens per request: %.2fx",
+        "%s KV cache size: %s tokens, Maximum concurrency for %s tokens per request: %.2fx", "CPU" if device.type == "cpu" else "GPU",
         f"{report.tokens:,}", f"{report.max_model_len:,}", report.max_concurrency,
     )  # fmt: skip

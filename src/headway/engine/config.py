@@ -7,16 +7,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.engine.load_format import check_load_format
+from headway.engine.lora.options import LORA_DTYPES, check_lora
+from headway.engine.operations.offload_flags import check_offload
+from headway.engine.operations.profiler_config import check_profiler_config
+from headway.engine.pooling.pooler_config import read_pooler_config
 from headway.engine.served_names import check_served_names
+from headway.engine.speculation.settings import MOST_TOKENS, SpeculationSettings, speculation_settings
+from headway.engine.structured.config import structured_config
 from headway.errors import ConfigError
 from headway.flags.span import Span, whole
 from headway.models.implementation import IMPLEMENTATIONS, Implementation
 
 CHOICES = {
+    "convert": ("auto", "none", "embed", "classify"),
     "dtype": ("auto", "half", "float16", "bfloat16", "float", "float32"),
     "kv_cache_dtype": ("auto", "int8"),
+    "kv_offloading_backend": ("native",),
+    "lora_dtype": LORA_DTYPES,
     "logprobs_mode": ("raw_logprobs", "raw_logits", "processed_logprobs", "processed_logits"),
     "model_impl": IMPLEMENTATIONS,
+    "runner": ("auto", "generate", "pooling"),
     "scheduling_policy": ("fcfs", "priority"),
     "tokenizer_mode": ("auto", "hf", "slow"),
 }
@@ -24,9 +34,13 @@ SPANS = {
     "block_size": whole(1),
     "gpu_memory_utilization": Span(0, 1, above=True),
     "kv_cache_memory_bytes": whole(1),
+    "kv_offloading_size": Span(0, above=True),
     "log_stats_interval": Span(0, above=True),
     "long_prefill_token_threshold": whole(0),
+    "max_cpu_loras": whole(1),
     "max_logprobs": whole(0, also=-1),
+    "max_lora_rank": whole(1, 512),
+    "max_loras": whole(1),
     "max_model_len": whole(2, also=-1),
     "max_num_batched_tokens": whole(1),
     "max_num_queued_reqs": whole(1),
@@ -35,6 +49,7 @@ SPANS = {
     "num_gpu_blocks_override": whole(1),
     "prefill_schedule_interval": whole(1),
     "seed": whole(-(2**63), 2**63 - 1),
+    "spec_tokens": whole(1, MOST_TOKENS),
     "watermark": Span(0, 1, below=True),
 }
 
@@ -67,6 +82,9 @@ class EngineConfig:
     batch_invariant: bool = False
     logits_processors: tuple[str | type, ...] = ()  # package.module:Class, or the class itself
     accept_licence: tuple[str, ...] = ()
+    runner: str = "auto"  # auto | generate | pooling
+    convert: str = "auto"  # auto | none | embed | classify
+    pooler_config: Mapping[str, Any] = field(default_factory=dict)
     # cache
     block_size: int = 16
     gpu_memory_utilization: float | None = None  # on a CPU: fraction of the memory limit
@@ -74,6 +92,9 @@ class EngineConfig:
     kv_cache_dtype: str = "auto"  # auto = that of the model
     num_gpu_blocks_override: int | None = None
     enable_prefix_caching: bool = True
+    kv_offloading_size: float | None = None  # GiB
+    kv_offloading_backend: str = "native"
+    kv_offloading_path: str | None = None  # a folder; None = memory
     # scheduler
     max_num_seqs: int = 256
     max_num_batched_tokens: int = 2048
@@ -85,10 +106,26 @@ class EngineConfig:
     prefill_schedule_interval: int = 1
     max_num_queued_reqs: int | None = None
     max_num_queued_tokens: int | None = None
+    # LoRA
+    enable_lora: bool = False
+    max_loras: int = 1  # different ones in a step
+    max_lora_rank: int = 16
+    max_cpu_loras: int | None = None  # in memory; None = max_loras
+    lora_dtype: str = "auto"  # auto = that of the model
+    # speculation
+    speculative_config: Mapping[str, Any] = field(default_factory=dict)
+    spec_method: str | None = None  # these three are short forms
+    spec_model: str | None = None
+    spec_tokens: int | None = None
     # watching
     disable_log_stats: bool = False
     log_stats_interval: float = 10.0
     otlp_traces_endpoint: str | None = None
+    # operations
+    enable_sleep_mode: bool = False
+    profiler_config: Mapping[str, Any] = field(default_factory=dict)
+    # the form of answers
+    structured_outputs_config: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, span in SPANS.items():
@@ -100,15 +137,30 @@ class EngineConfig:
                 "--batch-invariant and --logits-processors exclude each other: a processor sees all rows at once",
                 param="logits_processors", fix="Leave one of them out.",
             )  # fmt: skip
+        if self.speculation is not None and self.logits_processors:
+            raise ConfigError(
+                "--speculative-config and --logits-processors exclude each other: a processor knows each sequence by one row, and drafts have several",
+                param="logits_processors", fix="Leave one of them out.",
+            )  # fmt: skip
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}", param=name)
 
         check_served_names(self.served_model_name)
         check_load_format(self.load_format)
-        for name in ("hf_overrides", "override_generation_config"):
+        check_lora(self)
+        for name in ("hf_overrides", "override_generation_config", "profiler_config", "pooler_config", "structured_outputs_config"):
             if not isinstance(getattr(self, name), Mapping):
                 raise ConfigError(f"{name} must be a JSON object, got {type(getattr(self, name)).__name__}", param=name)
+        read_pooler_config(self.pooler_config)
+        check_profiler_config(self.profiler_config)
+        check_offload(self)
+        structured_config(self.structured_outputs_config)
+
+    @property
+    def speculation(self) -> SpeculationSettings | None:
+        """What the four settings ask for together."""
+        return speculation_settings(self.speculative_config, self.spec_method, self.spec_model, self.spec_tokens)
 
     @property
     def name(self) -> str:

@@ -6,8 +6,10 @@ import heapq
 import logging
 import time
 from collections.abc import Callable
+from collections.abc import Sequence as Many
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from headway.artifacts.tokenizer import Tokenizer
 from headway.engine.model_runner import ModelRunner
@@ -21,6 +23,9 @@ from headway.engine.step_plan import StepPlan
 from headway.errors import DeadlineError, HeadwayError, StepError
 from headway.telemetry.stats import RequestStats, StepStats
 
+if TYPE_CHECKING:
+    from headway.engine.planned_model import PlannedModel
+
 _log = logging.getLogger(__name__)
 
 
@@ -32,6 +37,7 @@ class Observers:
     on_request: Callable[[RequestStats], None] = lambda stats: None
     around_thread: Callable[[], AbstractContextManager[None]] = nullcontext  # entered around all work of AsyncEngine's thread
     on_end: Callable[[], None] = lambda: None  # an AsyncEngine will not step again
+    on_plan: Callable[[PlannedModel], None] = lambda planned: None  # before weights are loaded; what it raises refuses the model
 
 
 class EngineCore:
@@ -144,16 +150,19 @@ class EngineCore:
             _log.debug("step %d: %s", self.steps, plan)
         computed = StepComputation(self.runner, self.sampler, self.scheduler.kv.block_size).run(plan)
         for chunk in computed.done:
-            chunk.sequence.num_computed += chunk.count
+            chunk.sequence.num_computed += chunk.count - chunk.rejected
+        if self.scheduler.drafter is not None:
+            plan.drafted = self.scheduler.drafter.verified(computed.done)
         for chunk, rows in computed.scored:
             self._streams[chunk.sequence.request.id].add_prompt_logprobs(chunk, rows)
         for chunk in computed.spoilt:
             self.scheduler.restart(chunk.sequence)
         touched = [self._fail(chunk.sequence, error) for chunk, error in computed.failed]
-        times = self._take(computed.sampled, touched)
+        touched += [self._end_read(chunk.sequence) for chunk in computed.read]
+        *times, generated = self._take(computed.sampled, touched)
         self._grow()
         outputs = self._outputs(touched)
-        self._observe(plan, len(times[0]) + len(times[1]), times)
+        self._observe(plan, generated, times)
         for text in touched:
             if text.sequence.status is Status.FINISHED:
                 text.sequence.forget_prompt()
@@ -161,14 +170,20 @@ class EngineCore:
 
     def _take(
         self, sampled: list[tuple[Sequence, SampledToken]], touched: list[SequenceText]
-    ) -> tuple[list[float], list[float]]:
-        """Append the tokens, find the ends. Adds the texts that changed; returns first-token and inter-token times."""
+    ) -> tuple[list[float], list[float], int]:
+        """Append the tokens, find the ends. Adds the texts that changed; returns first-token and inter-token times, and how many
+        tokens there were. Tokens that a draft brought together count as one for the times."""
         now = time.monotonic()
         first: list[float] = []
         between: list[float] = []
+        generated = 0
         for sequence, token in sampled:
             text = self._streams[sequence.request.id].texts[sequence.index]
-            touched.append(text)
+            together = bool(touched) and touched[-1] is text
+            if not together:
+                touched.append(text)
+            elif sequence.status is Status.FINISHED:
+                continue
             if token.token_id == NO_TOKEN and token.error is None:
                 self._finish(text, "stop", NOTHING_ALLOWED)
                 continue
@@ -181,16 +196,23 @@ class EngineCore:
             if times.first_token == 0.0:
                 times.first_token = now
                 first.append(now - times.arrival)
-            else:
+            elif not together:
                 between.append(now - times.last_token)
             times.last_token = now
+            generated += 1
             sequence.tokens.append(token.token_id)
             try:
                 self._end_if_due(text, token)
             except Exception as error:
                 _log.exception("writing the text of request %s failed; it ends with an error", sequence.request.id)
                 self._fail(sequence, error)
-        return first, between
+        return first, between, generated
+
+    def _end_read(self, sequence: Sequence) -> SequenceText:
+        """The last chunk of a prompt that is read: its request has its result."""
+        text = self._streams[sequence.request.id].texts[sequence.index]
+        self._finish(text, "stop")
+        return text
 
     def _end_if_due(self, text: SequenceText, token: SampledToken) -> None:
         """EOS and stop ids first, then stop strings, then the lengths. min_tokens holds ids back in the logits already."""
@@ -245,7 +267,7 @@ class EngineCore:
         self._finish(text, "error")
         return text
 
-    def _observe(self, plan: StepPlan, generated: int, times: tuple[list[float], list[float]]) -> None:
+    def _observe(self, plan: StepPlan, generated: int, times: Many[list[float]]) -> None:
         prompt = 0
         for chunk in plan.chunks:
             sequence = chunk.sequence
@@ -267,6 +289,10 @@ class EngineCore:
                 preempted_tokens=plan.preempted_tokens,
                 first_token_seconds=tuple(times[0]),
                 inter_token_seconds=tuple(times[1]),
+                offload=self.scheduler.kv.take_offload_counts(),
+                adapters=self.scheduler.adapter_use(),
+                drafts=plan.drafted,
+                drafting=None if self.scheduler.drafter is None else self.scheduler.drafter.active,
             )
         )
 

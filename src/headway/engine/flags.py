@@ -6,7 +6,7 @@ from headway.engine.config import CHOICES, SPANS
 from headway.engine.flags_later import LATER_FLAGS
 from headway.flags.flag import Flag
 
-M, C, S, L = "Model", "Cache", "Scheduler", "Logs and metrics"
+M, C, S, A, D, L = "Model", "Cache", "Scheduler", "LoRA", "Speculation", "Logs and metrics"
 
 BUILT_FLAGS: tuple[Flag, ...] = (
     # model
@@ -35,6 +35,9 @@ BUILT_FLAGS: tuple[Flag, ...] = (
     Flag("batch-invariant", "bool", False, "The same request gets the same bits whatever runs beside it; slower.", M),
     Flag("logits-processors", "texts", (), "Logits processors to load, as package.module:Class; their code runs with all rights.", M),
     Flag("accept-licence", "texts", (), "Word of a licence that has to be accepted before a download, such as gemma.", M),
+    Flag("runner", "text", "auto", "What the model is used for: generate, or pooling = it is read and never generates; auto = what the checkpoint is made for.", M, choices=CHOICES["runner"]),
+    Flag("convert", "text", "auto", "How a pooling model is read: embed = vectors, classify = its classification head; auto and none = what the checkpoint has.", M, choices=CHOICES["convert"]),
+    Flag("pooler-config", "json", {}, "How prompts are read: pooling_type LAST or MEAN, use_activation, dimensions.", M),
     # cache
     Flag("block-size", "int", 16, "Tokens in one block of the KV cache.", C, span=SPANS["block_size"]),
     Flag(
@@ -45,6 +48,9 @@ BUILT_FLAGS: tuple[Flag, ...] = (
     Flag("kv-cache-dtype", "text", "auto", "Data type of the KV cache: auto = that of the model; int8 = half of bfloat16's memory, with a scale for each token and head.", C, choices=CHOICES["kv_cache_dtype"]),
     Flag("num-gpu-blocks-override", "int", None, "Number of KV blocks, instead of a size.", C, span=SPANS["num_gpu_blocks_override"]),
     Flag("enable-prefix-caching", "bool", True, "Keep computed prompts for requests that begin alike.", C),
+    Flag("kv-offloading-size", "float", None, "GiB of copies of KV blocks that the cache gave up, from which they come back without being computed.", C, span=SPANS["kv_offloading_size"]),
+    Flag("kv-offloading-backend", "text", "native", "Who keeps those copies.", C, choices=CHOICES["kv_offloading_backend"]),
+    Flag("kv-offloading-path", "text", None, "Folder for those copies, in a file that is gone with the process; absent = memory.", C),
     # scheduler
     Flag("max-num-seqs", "size", 256, "Most sequences in one step.", S, span=SPANS["max_num_seqs"]),
     Flag("max-num-batched-tokens", "size", 2048, "Token budget of one step.", S, span=SPANS["max_num_batched_tokens"]),
@@ -56,10 +62,26 @@ BUILT_FLAGS: tuple[Flag, ...] = (
     Flag("prefill-schedule-interval", "int", 1, "While answers are written, prompts are computed in every so many steps only.", S, span=SPANS["prefill_schedule_interval"]),
     Flag("max-num-queued-reqs", "size", None, "Requests that may wait before new ones are answered with 503.", S, span=SPANS["max_num_queued_reqs"]),
     Flag("max-num-queued-tokens", "size", None, "Prompt tokens that may wait before new requests are answered with 503.", S, span=SPANS["max_num_queued_tokens"]),
+    # operations
+    Flag("enable-sleep-mode", "bool", False, "Allow /sleep and /wake_up (VLLM_SERVER_DEV_MODE=1 has the routes): a server without work gives its memory back.", "Other"),
+    Flag("profiler-config", "json", {}, "Torch profiler for /start_profile and /stop_profile: profiler, torch_profiler_dir, torch_profiler_with_stack, ...", L),
+    # speculation
+    Flag("speculative-config", "json", {}, "Speculative decoding as a JSON object: method (ngram, suffix, draft_model), num_speculative_tokens, model, ... (docs/speculation.md).", D, aliases=("-sc",)),
+    Flag("spec-method", "text", None, "Way of drafting: ngram, suffix or draft_model.", D),
+    Flag("spec-model", "text", None, "Smaller model that drafts, with the same vocabulary.", D),
+    Flag("spec-tokens", "int", None, "Most tokens drafted at once.", D, span=SPANS["spec_tokens"]),
     # logs
     Flag("disable-log-stats", "bool", False, "No statistics line every 10 seconds.", L),
     Flag("log-stats-interval", "float", 10.0, "Seconds between statistics lines (VLLM_LOG_STATS_INTERVAL).", L, span=SPANS["log_stats_interval"]),
     Flag("otlp-traces-endpoint", "text", None, "OTLP collector for a span of each request; needs pip install 'headway[otel]'.", L),
+    # LoRA
+    Flag("enable-lora", "bool", False, "Serve LoRA adapters beside the model (docs/lora.md).", A),
+    Flag("max-loras", "int", 1, "Different adapters in one step.", A, span=SPANS["max_loras"]),
+    Flag("max-lora-rank", "int", 16, "Largest rank of an adapter: 1, 8, 16, 32, 64, 128, 256, 320 or 512.", A, span=SPANS["max_lora_rank"]),
+    Flag("max-cpu-loras", "int", None, "Adapters kept in memory, those used last; others are read again when they are asked for. As many as --max-loras when absent.", A, span=SPANS["max_cpu_loras"]),
+    Flag("lora-dtype", "text", "auto", "Data type of adapters; auto = that of the model.", A, choices=CHOICES["lora_dtype"]),
+    # the form of answers
+    Flag("structured-outputs-config", "json", {}, "Grammars and schemas: backend auto or xgrammar, disable_any_whitespace, enable_in_reasoning.", "Other"),
 )  # fmt: skip
 
 ENGINE_FLAGS: tuple[Flag, ...] = (*BUILT_FLAGS, *LATER_FLAGS)

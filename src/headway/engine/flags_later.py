@@ -32,15 +32,9 @@ LATER_FLAGS: tuple[Flag, ...] = (
     Flag("safetensors-load-strategy", "text", "lazy", "How weight files are read.", M, note="Weight files are mapped into memory."),
     Flag("ignore-patterns", "words", (), "Files that are not downloaded.", M, note="Only files that are needed are downloaded."),
     Flag("enforce-eager", "bool", False, "No graph compilation.", M, note=_EAGER),
-    Flag("runner", "text", "auto", "What the model is used for.", M, feature="pooling and draft runners", comes=DEPTH, harmless=("generate",)),
-    Flag("convert", "text", "auto", "Adapt the model to another task.", M, feature="model conversion", comes=DEPTH, harmless=("none",)),
-    Flag("enable-sleep-mode", "bool", False, "Routes /sleep and /wake_up.", M, feature="sleep mode", comes=DEPTH),
-    Flag("pooler-config", "json", {}, "Pooling of embedding models.", M, feature="pooling models", comes=DEPTH),
     Flag("disable-cascade-attn", "bool", True, "No cascade attention.", M, note="There is no cascade attention."),
     # cache
     Flag("prefix-caching-hash-algo", "text", "sha256", "Hash of cached prefixes.", C, feature="choice of hash", comes=DEPTH),
-    Flag("kv-offloading-size", "float", None, "GiB of KV cache kept elsewhere.", C, feature="KV offloading", comes=DEPTH),
-    Flag("kv-offloading-backend", "text", "native", "Where offloaded KV goes.", C, feature="KV offloading", comes=DEPTH),
     Flag("cpu-offload-gb", "float", 0.0, "GiB of weights kept in main memory.", C, note="On a CPU all weights are in main memory."),
     Flag("swap-space", "float", 4.0, "GiB of swap for KV blocks.", C, note="vLLM dropped it; preempted requests are computed again."),
     # scheduler
@@ -73,21 +67,9 @@ LATER_FLAGS: tuple[Flag, ...] = (
     Flag("device-ids", "words", (), "Devices to use.", P, feature="choice of devices", comes=DISTRIBUTED),
     Flag("device", "text", "auto", "Kind of device.", P, feature="other devices", comes=DISTRIBUTED, harmless=("cpu",)),
     # LoRA
-    Flag("enable-lora", "bool", False, "Serve LoRA adapters.", LORA, feature="LoRA adapters", comes=DEPTH),
-    Flag("max-loras", "int", 1, "Adapters in one step.", LORA, feature="LoRA adapters", comes=DEPTH),
-    Flag("max-lora-rank", "int", 16, "Largest rank of an adapter.", LORA, feature="LoRA adapters", comes=DEPTH),
-    Flag("max-cpu-loras", "int", None, "Adapters kept in memory.", LORA, feature="LoRA adapters", comes=DEPTH),
-    Flag("lora-dtype", "text", "auto", "Data type of adapters.", LORA, feature="LoRA adapters", comes=DEPTH),
-    Flag("fully-sharded-loras", "bool", False, "Shard adapters fully.", LORA, feature="LoRA adapters", comes=DEPTH),
+    Flag("fully-sharded-loras", "bool", False, "Shard adapters fully.", LORA, refused="there is one device, and nothing is sharded. Leave it out"),
+    Flag("default-mm-loras", "json", {}, "Adapters for requests with images or audio.", LORA, refused="adapters are chosen by the name of the model in a request, not by what is in it. Leave it out"),
     # other
-    Flag("speculative-config", "json", {}, "Speculative decoding.", OTHER, aliases=("-sc",), feature="speculative decoding", comes=DEPTH),
-    Flag("spec-method", "text", None, "Way of drafting.", OTHER, feature="speculative decoding", comes=DEPTH),
-    Flag("spec-model", "text", None, "Model that drafts.", OTHER, feature="speculative decoding", comes=DEPTH),
-    Flag("spec-tokens", "int", None, "Tokens drafted at once.", OTHER, feature="speculative decoding", comes=DEPTH),
-    Flag(
-        "structured-outputs-config", "json", {}, "Grammars and schemas.", OTHER, feature="structured output",
-        comes=DEPTH, harmless=({"backend": "auto"}, "auto"),
-    ),
     Flag(
         "attention-backend", "text", "auto", "Which attention kernels.", OTHER, aliases=("-ac",), feature="choice of attention kernels", comes=KERNELS,
         harmless=("native", "torch", "TORCH_SDPA", "CPU_ATTN"),
@@ -98,7 +80,6 @@ LATER_FLAGS: tuple[Flag, ...] = (
     Flag("performance-mode", "text", "balanced", "Latency or throughput.", OTHER, feature="performance modes", comes=KERNELS),
     Flag("kv-transfer-config", "json", {}, "KV between servers.", OTHER, feature="KV transfer", comes=DISTRIBUTED),
     Flag("kv-events-config", "json", {}, "Events of the KV cache.", OTHER, feature="KV events", comes=DISTRIBUTED),
-    Flag("profiler-config", "json", {}, "Profiler.", OTHER, feature="profiler routes (VLLM_TRACE_FUNCTION=1 profiles functions)", comes=DEPTH),
     Flag("collect-detailed-traces", "csv", (), "Modules that trace in detail.", OTHER, note="The span of a request holds all there is."),
     Flag("show-hidden-metrics-for-version", "text", None, "Metrics that were removed.", OTHER, note="Old metric names are served anyway."),
 )  # fmt: skip

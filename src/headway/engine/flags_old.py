@@ -17,6 +17,8 @@ OLD_SPELLINGS: Mapping[str, Renamed] = {
     "speculative-model": Renamed("spec-model"),
     "num-speculative-tokens": Renamed("spec-tokens"),
     "speculative-method": Renamed("spec-method"),
+    "ngram-prompt-lookup-max": Renamed("speculative-config.prompt_lookup_max"),
+    "ngram-prompt-lookup-min": Renamed("speculative-config.prompt_lookup_min"),
     "disable-flash-attn": Renamed("attention-backend", "native"),
     "guided-decoding-backend": Renamed("structured-outputs-config.backend"),
 }

@@ -17,7 +17,11 @@ from headway.engine.beam_requests import begin, round_requests, row_of
 from headway.engine.beam_search import BeamSearch, BeamSearchOutput, BeamSearchParams
 from headway.engine.core import Observers
 from headway.engine.loading import load_engine
+from headway.engine.lora.adapter import Adapter
+from headway.engine.lora.prompt_adapters import LoRARequests, prompt_adapters
+from headway.engine.operations.offline_operations import OfflineOperations
 from headway.engine.outputs import OutputKind, RequestOutput
+from headway.engine.pooling.offline_reading import OfflineReading
 from headway.engine.prompt_forms import Prompt, checked_list, prompt_list, prompt_tokens
 from headway.engine.sampling_params import SamplingParams
 from headway.engine.sequence import Request
@@ -28,13 +32,13 @@ from headway.wire.template_variables import template_variables
 
 # Methods of vllm.LLM that do not exist yet; asking for one says so instead of "no attribute".
 _NOT_BUILT = frozenset(
-    ["encode", "embed", "classify", "score", "reward", "enqueue", "enqueue_chat", "wait_for_completion", "get_metrics", "sleep", "wake_up", "start_profile", "stop_profile", "collective_rpc", "apply_model"]
+    ["reward", "enqueue", "enqueue_chat", "wait_for_completion", "get_metrics", "collective_rpc", "apply_model"]
 )
 
 Message = Mapping[str, Any]
 
 
-class LLM:
+class LLM(OfflineReading, OfflineOperations):
     """`LLM("smollm2-135m-instruct").generate(["Hello"])`. Loads the model when created; keyword arguments are the flags
     of `headway serve` with underscores (docs/flags.md). Outputs come in the order of the prompts."""
 
@@ -61,35 +65,30 @@ class LLM:
         """What the model's generation_config.json asks for, else the neutral values."""
         return SamplingParams(**self._engine.default_sampling)
 
-    def reset_prefix_cache(self) -> bool:
-        """Forget all cached prefixes; False if something is running."""
-        return self._engine.core.scheduler.kv.pool.reset()
-
     def generate(
         self,
         prompts: Prompt | Sequence[Prompt],
         sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
         *,
         use_tqdm: bool = True,
-        lora_request: object = None,
+        lora_request: LoRARequests = None,
         priority: Sequence[int] | None = None,
     ) -> list[RequestOutput]:
         """Complete each prompt: a text, a list of token ids, {"prompt": ...} or {"prompt_token_ids": [...]}.
 
-        One SamplingParams for all, or one for each prompt. All prompts are checked before any is run. Raises RequestError,
+        One SamplingParams for all, or one for each prompt, and the same with LoRARequest. All prompts are checked before any is run. Raises RequestError,
         ContextLengthError. A sequence that fails alone ends with finish_reason "error" and `error` says why.
         """
-        if lora_request is not None:
-            raise NotBuiltError("LoRA adapters are not built yet", param="lora_request")
         parsed = [prompt_tokens(p, self._engine.tokenizer) for p in prompt_list(prompts)]
         params = self._params_for(parsed, sampling_params)
+        adapters = prompt_adapters(lora_request, len(parsed), self._engine.adapters)
         ranks = [0] * len(parsed) if priority is None else checked_list("priority", priority, int)
         if len(ranks) != len(parsed):
             raise RequestError(f"priority has {len(ranks)} entries for {len(parsed)} prompts", param="priority")
         requests = [
             admit(
                 str(next(self._ids)), ids, p, self._engine.limits, self._engine.tokenizer, self._engine.core.scheduler.kv,
-                prompt=text, priority=ranks[i],
+                prompt=text, priority=ranks[i], form=self._engine.forms.form(p), adapter=adapters[i],
             )
             for i, ((text, ids), p) in enumerate(zip(parsed, params, strict=True))
         ]
@@ -101,7 +100,7 @@ class LLM:
         prompts: Prompt | Sequence[Prompt],
         params: BeamSearchParams,
         *,
-        lora_request: object = None,
+        lora_request: LoRARequests = None,
         use_tqdm: bool = False,
         concurrency_limit: int | None = None,
     ) -> list[BeamSearchOutput]:
@@ -109,11 +108,10 @@ class LLM:
 
         As in vLLM, `tokens` and `text` of a beam begin with the prompt. Raises RequestError, ContextLengthError.
         """
-        if lora_request is not None:
-            raise NotBuiltError("LoRA adapters are not built yet", param="lora_request")
         parsed = [prompt_tokens(p, self._engine.tokenizer)[1] for p in prompt_list(prompts)]
         for ids in parsed:
             check_prompt(ids, self._engine.limits)
+        adapters = prompt_adapters(lora_request, len(parsed), self._engine.adapters)
         searches = [
             begin(ids, params, self._engine.limits, self._engine.tokenizer, self.config.max_num_seqs) for ids in parsed
         ]
@@ -121,17 +119,19 @@ class LLM:
         size = concurrency_limit or max(len(searches), 1)
         with tqdm(total=len(searches), desc="Beam search", disable=not use_tqdm, dynamic_ncols=True) as bar:
             for first in range(0, len(searches), size):
-                out += self._search(searches[first : first + size])
+                out += self._search(searches[first : first + size], adapters[first : first + size])
                 bar.update(len(out) - bar.n)
         return out
 
-    def _search(self, searches: list[BeamSearch]) -> list[BeamSearchOutput]:
+    def _search(self, searches: list[BeamSearch], adapters: list[Adapter | None]) -> list[BeamSearchOutput]:
         """Round by round, the beams of all prompts in one batch."""
         engine = self._engine
         errors: dict[int, str] = {}
         while going := [i for i, search in enumerate(searches) if i not in errors and not search.done]:
             rounds = {
-                i: round_requests(searches[i], f"beam-{next(self._ids)}", engine.limits, engine.tokenizer, engine.core.scheduler.kv)
+                i: round_requests(
+                    searches[i], f"beam-{next(self._ids)}", engine.limits, engine.tokenizer, engine.core.scheduler.kv, adapter=adapters[i]
+                )
                 for i in going
             }
             outputs = iter(self._run([request for requests in rounds.values() for request in requests]))
@@ -142,15 +142,17 @@ class LLM:
                 else:
                     searches[i].advance([row_of(o) for o in mine])
         found = [BeamSearchOutput([] if i in errors else s.best(), errors.get(i)) for i, s in enumerate(searches)]
-        for output in found:
+        for output, adapter in zip(found, adapters, strict=True):
             for beam in output.sequences:
                 beam.text = engine.tokenizer.decode(beam.tokens)
+                beam.lora_request = None if adapter is None else adapter.request
         return found
 
     def _run(
         self, requests: list[Request], on_finished: Callable[[RequestOutput], None] = lambda output: None
     ) -> list[RequestOutput]:
         """Step until all are done; their last outputs in order. Whatever interrupts it leaves nothing running."""
+        self._require_awake()
         core = self._engine.core
         done: dict[str, RequestOutput] = {}
         try:
@@ -172,7 +174,7 @@ class LLM:
         sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
         *,
         use_tqdm: bool = True,
-        lora_request: object = None,
+        lora_request: LoRARequests = None,
         chat_template: str | None = None,
         add_generation_prompt: bool = True,
         continue_final_message: bool = False,

@@ -26,9 +26,15 @@ from headway.engine.config import EngineConfig
 from headway.engine.configured_card import configured_card
 from headway.engine.core import EngineCore, Observers
 from headway.engine.default_sampling import default_sampling
+from headway.engine.lora.attachment import make_lora
+from headway.engine.lora.registry import AdapterRegistry
 from headway.engine.memory_use import MemoryUse, memory_use
 from headway.engine.planned_model import planned_model
+from headway.engine.pooling.model_use import make_pooler
+from headway.engine.pooling.pooler import UNREAD, Pooler
 from headway.engine.processor_loading import make_processors, processor_classes
+from headway.engine.structured.config import structured_config
+from headway.engine.structured.forms import Forms
 from headway.engine.warm_up import warm_up
 from headway.errors import ConfigError
 from headway.host.cpu_budget import cpu_budget
@@ -55,6 +61,9 @@ class LoadedEngine:
     capacity: CapacityReport
     default_sampling: dict[str, Any]
     memory: MemoryUse
+    forms: Forms
+    pooler: Pooler = UNREAD
+    adapters: AdapterRegistry | None = None  # with --enable-lora
 
 
 def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress: None, observers: Observers | None = None) -> LoadedEngine:
@@ -74,19 +83,22 @@ def load_engine(config: EngineConfig, on_stage: OnStage = lambda stage, progress
     tokenizer = _tokenizer(config, card)
     defaults = default_sampling(config, card)
     planned = planned_model(config, card, dtype, parts.kernels, rounding)
+    (observers or Observers()).on_plan(planned)
     model = _load_weights(config, planned.plan, dtype, parts.kernels, on_stage)
+    pooler = make_pooler(config, card, model)
     started = time.monotonic()
     on_stage("warming", 0.0)
     capacity = cache_size(
-        config, card, model.config.kv_shape, kept, planned.weight_bytes, longest=planned.expected.max_model_len
+        config, card, model.config.kv_shape, kept, planned.weight_bytes, longest=planned.expected.max_model_len, device=model.device,
     )
-    log_cache_size(capacity)
-    core = assemble(config, model, tokenizer, capacity, kept, parts, make_processors(processors, config), observers)
+    log_cache_size(capacity, model.device)
+    lora = make_lora(config, model, card.architecture, parts.kernels)
+    core = assemble(config, model, tokenizer, capacity, kept, parts, make_processors(processors, config), observers, lora)
     warm_up(core.runner)
     _log.info("init engine (profile, create kv cache, warmup model) took %.2f s", time.monotonic() - started)
-    _log.info("Supported tasks: ['generate']")
-    limits = AdmissionLimits(capacity.max_model_len, model.config.vocab_size, config.max_logprobs, processors)
-    return LoadedEngine(core, card, tokenizer, limits, capacity, defaults, memory_use(config, card, core.runner, capacity))
+    limits = AdmissionLimits(capacity.max_model_len, model.config.vocab_size, config.max_logprobs, processors, generates=pooler.generates)
+    forms = Forms(tokenizer, model.config.vocab_size, structured_config(config.structured_outputs_config))
+    return LoadedEngine(core, card, tokenizer, limits, capacity, defaults, memory_use(config, card, core.runner, capacity), forms, pooler, None if lora is None else lora.registry)
 
 
 def _rounding(config: EngineConfig, card: ModelCard) -> str | None:

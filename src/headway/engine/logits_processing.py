@@ -14,7 +14,7 @@ _NEVER = float("-inf")
 
 
 def restrict(logits: torch.Tensor, batch: SamplingBatch) -> None:
-    """allowed_token_ids, bad_words, min_tokens, logit_bias."""
+    """allowed_token_ids, bad_words, min_tokens, logit_bias, thinking_token_budget."""
     if batch.banned is not None and batch.banned_rows is not None:
         logits[batch.banned_rows] = logits[batch.banned_rows].masked_fill_(batch.banned, _NEVER)
     if batch.bad_words_rows:
@@ -23,6 +23,16 @@ def restrict(logits: torch.Tensor, batch: SamplingBatch) -> None:
         _forbid(logits, SparseRows.of([(i, t) for i in batch.min_tokens_rows for t in _held_back(batch.sequences[i])]))
     if batch.bias is not None and batch.bias.values is not None:
         logits.index_put_((batch.bias.rows, batch.bias.tokens), batch.bias.values, accumulate=True)
+    for i in batch.thinking:
+        _force(logits[i], batch.sequences[i])
+
+
+def _force(row: torch.Tensor, sequence: Sequence) -> None:
+    """Where reasoning has used up its budget only the next token of its end mark is left, whatever else forbids it."""
+    token = None if sequence.thinking is None else sequence.thinking.forced(sequence.tokens, sequence.num_prompt)
+    if token is not None:
+        row.fill_(_NEVER)
+        row[token] = 0.0
 
 
 def _forbid(logits: torch.Tensor, cells: SparseRows | None) -> None:

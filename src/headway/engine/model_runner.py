@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
+from headway.engine.lora.step_adapters import StepAdapters
+from headway.engine.pooling.reading import read_count, take_readouts
 from headway.engine.sampler import RankedLogprob, rank_rows
 from headway.engine.step_plan import Chunk, StepPlan
 from headway.kernels.batch import ForwardBatch
@@ -21,11 +23,13 @@ _LOGITS_SLICE = 128  # rows of prompt logits in memory at once: 128 x 49,152 x 4
 
 @dataclass(slots=True)
 class StepResult:
-    """`logits` [len(sampling), V] float32, row i for sampling[i]; `prompt_logprobs` for chunks of requests that want them."""
+    """`logits` [N, V] float32, for each chunk of `sampling` one row and one more for each draft; `prompt_logprobs` for chunks of requests that want them; `read`: last chunks
+    of prompts that are read, whose readouts have their result."""
 
     logits: torch.Tensor
     sampling: list[Chunk]
     prompt_logprobs: list[tuple[Chunk, list[list[RankedLogprob]]]]
+    read: list[Chunk] = field(default_factory=list)
 
 
 class ModelRunner:
@@ -37,29 +41,30 @@ class ModelRunner:
 
     def __init__(
         self, model: CausalLM, kv: PagedKV, block_size: int, known_tokens: int, forward: Forward | None = None,
-        kernels: SamplingKernels = TORCH_SAMPLING,
+        kernels: SamplingKernels = TORCH_SAMPLING, adapters: StepAdapters | None = None,
     ):  # fmt: skip
-        """`forward`: of the model, prepared for this storage; the model's own by default."""
+        """`forward`: of the model, prepared for this storage; the model's own by default. `adapters` tells which rows they change."""
         self.model = model
         self._forward = forward or model
         self._kernels = kernels
         self.kv = kv
         self.block_size = block_size
         self.known_tokens = known_tokens
+        self._adapters = adapters
 
     @torch.inference_mode()
     def execute(self, plan: StepPlan) -> StepResult:
         """Run the chunks of the plan. Keys and values of all of them are in the cache when this returns."""
-        rows, sampling, scored = _wanted_rows(plan.chunks)
+        rows, sampling, scored, read = _wanted_rows(plan.chunks)
         hidden = self._forward(self.batch(plan.chunks, rows), self.kv)
-        count = len(sampling)
+        count = len(sampling) + sum(len(c.drafts) for c in sampling)
         logits = self._logits(hidden[:count])
         prompt_logprobs = []
         start = count
         for chunk, targets in scored:
             prompt_logprobs.append((chunk, self._score(hidden[start : start + len(targets)], targets, chunk)))
             start += len(targets)
-        return StepResult(logits, sampling, prompt_logprobs)
+        return StepResult(logits, sampling, prompt_logprobs, take_readouts(read, hidden[start:], self._logits) if read else [])
 
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
         logits = self.model.logits(hidden)
@@ -74,8 +79,9 @@ class ModelRunner:
 
     def batch(self, chunks: list[Chunk], rows: list[int]) -> ForwardBatch:
         """Flatten the chunks."""
-        runs = [Run(c.sequence.tokens, c.sequence.table.blocks, c.start, c.count) for c in chunks]
-        return forward_batch(runs, rows, self.block_size)
+        runs = [Run(c.sequence.tokens, c.sequence.table.blocks, c.start, c.count, c.drafts) for c in chunks]
+        batch = forward_batch(runs, rows, self.block_size)
+        return batch if self._adapters is None else self._adapters.completed(batch, chunks)
 
     def _score(self, hidden: torch.Tensor, targets: list[int], chunk: Chunk) -> list[list[RankedLogprob]]:
         """Log-probabilities of given next tokens, a slice of rows at a time so that memory stays bounded."""
@@ -89,17 +95,23 @@ class ModelRunner:
         return out
 
 
-def _wanted_rows(chunks: list[Chunk]) -> tuple[list[int], list[Chunk], list[tuple[Chunk, list[int]]]]:
-    """Rows of the flattened batch whose hidden state is needed: first one for each chunk that samples, then the prompt
-    positions that are to be scored, with the token that really follows each."""
+def _wanted_rows(chunks: list[Chunk]) -> tuple[list[int], list[Chunk], list[tuple[Chunk, list[int]]], list[Chunk]]:
+    """Rows of the flattened batch whose hidden state is needed: first those of chunks that sample, then the prompt
+    positions that are to be scored, with the token that really follows each, then those of prompts that are read."""
     rows: list[int] = []
     sampling: list[Chunk] = []
     scored_rows: list[int] = []
     scored: list[tuple[Chunk, list[int]]] = []
+    read_rows: list[int] = []
+    read: list[Chunk] = []
     offset = 0
     for chunk in chunks:
-        if chunk.samples:
-            rows.append(offset + chunk.count - 1)
+        if chunk.sequence.request.readout is not None:
+            if count := read_count(chunk):
+                read_rows += range(offset + chunk.count - count, offset + chunk.count)
+                read.append(chunk)
+        elif chunk.samples:
+            rows += range(offset + chunk.count - 1 - len(chunk.drafts), offset + chunk.count)
             sampling.append(chunk)
         sequence = chunk.sequence
         if sequence.params.prompt_logprobs is not None and sequence.index == 0:  # once for all n
@@ -108,4 +120,4 @@ def _wanted_rows(chunks: list[Chunk]) -> tuple[list[int], list[Chunk], list[tupl
                 scored_rows += range(offset, offset + end - chunk.start)
                 scored.append((chunk, sequence.tokens[chunk.start + 1 : end + 1]))
         offset += chunk.count
-    return rows + scored_rows, sampling, scored
+    return rows + scored_rows + read_rows, sampling, scored, read

@@ -34,6 +34,7 @@ class SequenceText:
         self._stops = StopStrings(params.stop_strings, params.include_stop_str_in_output)
         self.sent_tokens = 0
         self.sent_pieces = 0
+        self.due = False  # a token came at which the caller is to hear of the text
 
     def push(self, token: SampledToken, *, ends_here: bool) -> str | None:
         """Take the next token; returns the stop string that it completes, if any.
@@ -41,6 +42,8 @@ class SequenceText:
         `ends_here`: the token itself ended the sequence (EOS or a stop id); its text is then not part of the answer,
         unless the request asked to see what stopped it.
         """
+        count, interval = self.sequence.num_output, self.sequence.params.stream_interval
+        self.due = self.due or count == 1 or count % interval == 0
         if token.logprobs is not None:
             self.logprobs.append(position_logprobs(token.logprobs, self._tokenizer))
             self.cumulative_logprob += token.logprobs[0][1]
@@ -76,6 +79,7 @@ class SequenceText:
         sequence = self.sequence
         first_token = self.sent_tokens if delta else 0
         first_piece = self.sent_pieces if delta else 0
+        self.due = False
         if delta:
             self.sent_tokens = sequence.num_output
             self.sent_pieces = len(self.pieces)
@@ -88,6 +92,7 @@ class SequenceText:
             logprobs=self.logprobs[first_token:] if wants_logprobs else None,
             finish_reason=sequence.finish_reason,
             stop_reason=sequence.stop_reason,
+            lora_request=sequence.request.lora_request,
         )
 
 
@@ -135,9 +140,11 @@ class RequestStream:
             prompt_logprobs=self._prompt_logprobs if first or not delta else None,
             outputs=[t.output(delta=delta) for t in shown],
             finished=finished,
+            lora_request=self.request.lora_request,
             num_cached_tokens=max(self.request.sequences[0].num_cached, 0),
             metrics=self._times() if finished else None,
             failure=next((t.sequence.failure for t in shown if t.sequence.failure), None),
+            pooled=None if self.request.readout is None else self.request.readout.result,
         )
 
     def _times(self) -> dict[str, float] | None:
@@ -155,9 +162,7 @@ class RequestStream:
 
     def _is_due(self, text: SequenceText) -> bool:
         """With stream_interval k: the first token at once, then every k-th, and the end."""
-        sequence = text.sequence
-        interval = self.request.params.stream_interval
-        return sequence.finish_reason is not None or interval == 1 or sequence.num_output == 1 or sequence.num_output % interval == 0
+        return text.sequence.finish_reason is not None or text.due
 
 
 def position_logprobs(row: list[RankedLogprob], tokenizer: Tokenizer) -> PositionLogprobs:

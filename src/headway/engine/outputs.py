@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from headway.engine.lora.lora_request import LoRARequest
 from headway.errors import HeadwayError
+
+if TYPE_CHECKING:  # servers answer before torch is there
+    import torch
 
 
 class OutputKind(Enum):
@@ -39,7 +43,7 @@ class CompletionOutput:
     logprobs: list[PositionLogprobs] | None = None  # one entry for each of token_ids
     finish_reason: str | None = None  # stop | length | abort | error
     stop_reason: int | str | None = None  # the stop token id or string that matched; None for EOS and length
-    lora_request: None = None
+    lora_request: LoRARequest | None = None
 
     def finished(self) -> bool:
         return self.finish_reason is not None
@@ -56,9 +60,10 @@ class RequestOutput:
     outputs: list[CompletionOutput] = field(default_factory=list)
     finished: bool = False
     metrics: dict[str, float] | None = None
-    lora_request: None = None
+    lora_request: LoRARequest | None = None
     num_cached_tokens: int = 0
     failure: HeadwayError | None = None  # why a sequence ended with finish_reason "error", or all with "abort"
+    pooled: torch.Tensor | None = None  # float32, of a prompt that was read (engine/pooling/readout.py tells the shapes)
 
     @property
     def error(self) -> str | None:

@@ -12,9 +12,11 @@ from headway.capacity.weight_bytes import NO_INTEGERS, head_copy, held_weight_by
 from headway.engine.cache_dtype import cache_dtype
 from headway.engine.cache_size import cache_size
 from headway.engine.config import EngineConfig
+from headway.engine.pooling.model_use import model_use
 from headway.errors import NotBuiltError
 from headway.kernels.interface import Kernels
 from headway.kernels.invariant_backend import INVARIANT
+from headway.models.backbone import plan_backbone
 from headway.models.dummy import plan_dummy
 from headway.models.native import NativePlan
 from headway.models.plan import ModelPlan, plan_model
@@ -41,16 +43,19 @@ def planned_model(
     plan = _plan(config, card, context or 1, kernels, rounding)
     copied, integers = 0, NO_INTEGERS  # models of transformers keep one matrix for table and head, and no integers
     if isinstance(plan, NativePlan):
-        copied, integers = head_copy(plan.card), plan.integers(kernels)
+        copied, integers = head_copy(plan.card) * plan.head, plan.integers(kernels)
     weights = held_weight_bytes(plan.parameters, copied, dtype.itemsize, integers)
     kept = cache_dtype(config.kv_cache_dtype, dtype, kernels)
-    expected = cache_size(config, card, plan.config.kv_shape, kept, weights, to_load=weights)
+    expected = cache_size(config, card, plan.config.kv_shape, kept, weights, to_load=weights, device=kernels.device)
     if expected.max_model_len != context:
         plan = _plan(config, card, expected.max_model_len, kernels, rounding)
     return PlannedModel(plan, expected, weights)
 
 
 def _plan(config: EngineConfig, card: ModelCard, context_length: int, kernels: Kernels, rounding: str | None) -> ModelPlan:
+    if not model_use(config, card).has_lm_head:
+        plan: ModelPlan = plan_backbone(card, context_length)
+        return plan if rounding is None else _rounded(plan, card, rounding)
     if config.load_format == "dummy":
         return plan_dummy(card, context_length, config.seed)
     plan = plan_model(card, context_length, config.model_impl)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:  # servers answer before torch is there
+    from headway.engine.lora.adapter import Adapter
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,7 @@ class RequestTerms:
     cache_salt: str | None = None
     trace_headers: Mapping[str, str] = field(default_factory=dict)
     timeout: float | None = None
+    adapter: Adapter | None = None  # that the answer is made with
 
     def deadline(self) -> float | None:
         """On the clock of time.monotonic, if it starts now."""

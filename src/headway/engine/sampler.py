@@ -12,6 +12,7 @@ from headway.engine.logits_processing import penalise, restrict
 from headway.engine.processor_rows import ProcessorRows
 from headway.engine.sampling_batch import SamplingBatch
 from headway.engine.sequence import Sequence
+from headway.engine.structured.row_masks import keep_to_forms
 from headway.kernels.sampling import SamplingKernels
 from headway.kernels.torch_sampling import TORCH_SAMPLING
 
@@ -60,6 +61,8 @@ class Sampler:
         batch = self._batch
         if batch is None or batch.sequences != sequences:
             batch = self._batch = SamplingBatch.of(sequences, self.vocab_size)
+        if batch.formed:
+            keep_to_forms(logits, sequences, batch.formed)
         raw = logits[batch.logprob_rows] if batch.logprob_rows and self.mode.startswith("raw") else None
         restrict(logits, batch)
         wrong: dict[int, str | None] = {}

@@ -49,6 +49,8 @@ class SamplingBatch:
     presence: torch.Tensor | None = None
     repetition: torch.Tensor | None = None
     extra_ids: dict[int, list[int]] = field(default_factory=dict)  # row -> logprob_token_ids
+    thinking: list[int] = field(default_factory=list)  # rows whose reasoning has a budget
+    formed: list[int] = field(default_factory=list)  # rows whose answer must have a form
 
     @staticmethod
     def of(sequences: list[Sequence], vocab_size: int) -> SamplingBatch:
@@ -80,6 +82,8 @@ class SamplingBatch:
             presence=column([params[i].presence_penalty for i in penalised]) if penalised else None,
             repetition=column([params[i].repetition_penalty for i in penalised]) if penalised else None,
             extra_ids={i: p.logprob_token_ids for i, p in enumerate(params) if p.logprob_token_ids},
+            thinking=rows_where([s.thinking is not None for s in sequences]),
+            formed=rows_where([s.form is not None for s in sequences]),
         )
 
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.engine.outputs import OutputKind
-from headway.errors import NotBuiltError, RequestError
+from headway.engine.structured.request import StructuredOutputs
+from headway.engine.thinking.marks import THINK_TAGS, ThinkingMarks
+from headway.errors import RequestError
 from headway.wire.environment_limit import environment_limit
 
 _log = logging.getLogger(__name__)
@@ -82,7 +84,9 @@ class SamplingParams:
     skip_reading_prefix_cache: bool | None = None
     stream_interval: int = 1
     extra_args: dict[str, Any] | None = None
-    structured_outputs: Any = None
+    thinking_token_budget: int | None = None  # tokens of reasoning after which its end is forced
+    thinking_marks: ThinkingMarks = THINK_TAGS
+    structured_outputs: Any = None  # StructuredOutputs, or a mapping that becomes one
     logits_processors: Any = None  # of vLLM's V0: refused
     bad_words_ids: list[list[int]] = field(default_factory=list)  # filled by the engine from bad_words
 
@@ -113,6 +117,7 @@ class SamplingParams:
             ("logprobs", self.logprobs, self.logprobs is None or (_is_int(self.logprobs) and self.logprobs >= -1), "an integer from 0 on, or -1 for all"),
             ("prompt_logprobs", self.prompt_logprobs, self.prompt_logprobs is None or (_is_int(self.prompt_logprobs) and self.prompt_logprobs >= -1), "an integer from 0 on, or -1 for all"),
             ("stream_interval", self.stream_interval, _is_int(self.stream_interval) and self.stream_interval >= 1, "at least 1"),
+            ("thinking_token_budget", self.thinking_token_budget, self.thinking_token_budget is None or (_is_int(self.thinking_token_budget) and self.thinking_token_budget >= 0), "at least 0"),
             ("logit_bias", self.logit_bias, _is_bias(self.logit_bias), "token ids with a number each"),
             ("allowed_token_ids", self.allowed_token_ids, self.allowed_token_ids is None or len(self.allowed_token_ids) > 0, "absent or a non-empty list"),
         ):
@@ -130,8 +135,8 @@ class SamplingParams:
             raise _refuse("stop", self.stop, "absent when detokenize is false, since stop strings are found in text")
         if self.greedy and self.n > 1:
             raise _refuse("n", self.n, "1 when sampling is greedy (temperature 0), since all n would be equal")
-        if self.structured_outputs:
-            raise NotBuiltError("structured_outputs is not built yet", param="structured_outputs", fix="Leave it out.")
+        if self.structured_outputs is not None:
+            self.structured_outputs = StructuredOutputs.of(self.structured_outputs)
         if self.extra_args is not None and not isinstance(self.extra_args, Mapping):
             raise _refuse("extra_args", self.extra_args, "a mapping")
         if self.logits_processors:

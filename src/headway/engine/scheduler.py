@@ -9,10 +9,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from headway.engine.lora.slots import AdapterSlots
 from headway.engine.sequence import Sequence, Status
+from headway.engine.speculation.drafter import Drafter
 from headway.engine.step_plan import Chunk, StepPlan
 from headway.engine.waiting_queue import QUEUES, WaitingQueue
 from headway.kvcache.manager import KVCacheManager
+from headway.telemetry.stats import AdapterUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,13 @@ class Scheduler:
     sequence leaves through `finish`, from any state, exactly once.
     """
 
-    def __init__(self, limits: SchedulerLimits, kv: KVCacheManager):
+    def __init__(self, limits: SchedulerLimits, kv: KVCacheManager, adapters: AdapterSlots | None = None):
         self.limits = limits
         self.kv = kv
+        self.adapters = adapters
         self.waiting: WaitingQueue = QUEUES[limits.policy]()
         self.running: list[Sequence] = []
+        self.drafter: Drafter | None = None
         self._arrivals = 0
         self._steps_without_prefill = 0
 
@@ -81,7 +86,20 @@ class Scheduler:
         for chunk in plan.chunks:
             sequence = chunk.sequence
             self.kv.publish(sequence.table, self._hashes(sequence), chunk.start + chunk.count)
+        if self.drafter is not None:  # after publishing: a draft is not known to be part of the text
+            self._draft(plan, self.drafter)
         return plan
+
+    def _draft(self, plan: StepPlan, drafter: Drafter) -> None:
+        """Put drafts behind chunks, as far as the budget goes and as the blocks that are free leave one to everybody who runs: no draft
+        is worth a preemption."""
+        for chunk, drafts in drafter.drafts(plan.chunks, self._budget, plan.num_tokens):
+            count = chunk.count + len(drafts)
+            missing = self.kv.blocks_for(chunk.start + count) - len(chunk.sequence.table.blocks)
+            if missing <= 0 or self.kv.pool.num_free - missing >= len(self.running):
+                self.kv.grow(chunk.sequence.table, chunk.start + count)
+                chunk.count, chunk.drafts = count, drafts
+                self._budget -= len(drafts)
 
     def _prefill(self, plan: StepPlan) -> None:
         prefilling = [s for s in self.running if s.remaining > 1]
@@ -148,13 +166,18 @@ class Scheduler:
         self.kv.free(sequence.table)
         sequence.num_computed = 0
         sequence.preemptions += 1
+        if self.drafter is not None:
+            self.drafter.preempted(sequence)
         sequence.status = Status.WAITING
         self.waiting.put_back(sequence)
 
     def _admit(self, plan: StepPlan) -> None:
-        """Start waiting sequences in order until the budget, the seats or the blocks are used up; nobody overtakes."""
+        """Start waiting sequences in order until the budget, the seats or the blocks are used up; nobody overtakes, but those
+        whose adapter has no place let others pass (`AdapterSlots`)."""
         while self._budget > 0 and self._could_admit():
-            sequence = self.waiting.head()
+            sequence = self.waiting.head() if self.adapters is None else self.adapters.next(self.waiting, self.running, self._arrivals)
+            if sequence is None:
+                return
             cached = self._cached_prefix(sequence)
             found = len(cached) * self.kv.block_size
             needed = sequence.num_tokens - found
@@ -164,7 +187,10 @@ class Scheduler:
                 return
             if needed > self._budget and not self.limits.chunked_prefill and self._planned:
                 return
-            self.waiting.pop()
+            if sequence is self.waiting.head():
+                self.waiting.pop()
+            else:
+                self.waiting.remove(sequence)
             self.kv.adopt(sequence.table, cached)
             self.running.append(sequence)
             sequence.status = Status.RUNNING
@@ -176,6 +202,9 @@ class Scheduler:
             self._plan(sequence, count)
             # Later sequences of this very step may share what this one computes.
             self.kv.publish(sequence.table, self._hashes(sequence), sequence.num_computed + count)
+
+    def adapter_use(self) -> AdapterUse | None:
+        return None if self.adapters is None else self.adapters.use(self.waiting, self.running)
 
     def _cached_prefix(self, sequence: Sequence) -> list[int]:
         if not _reads_cache(sequence):
@@ -208,6 +237,8 @@ class Scheduler:
         sequence.finish_reason = reason
         sequence.stop_reason = stop_reason
         sequence.output_counts = sequence.prompt_mask = None
+        if self.drafter is not None:
+            self.drafter.ended(sequence)
         sequence.hashes.clear()
 
 

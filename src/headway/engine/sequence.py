@@ -6,13 +6,22 @@ import enum
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 
+from headway.engine.lora.adapter import Adapter
+from headway.engine.lora.lora_request import LoRARequest
+from headway.engine.pooling.readout import Readout
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import HeadwayError
 from headway.kvcache.block_hash import BlockHash
 from headway.kvcache.manager import BlockTable
+
+if TYPE_CHECKING:
+    from headway.engine.speculation.sequence_state import SequenceState
+    from headway.engine.structured.form import Form, SequenceForm
+    from headway.engine.thinking.budget import ThinkingProgress
 
 
 class Status(enum.Enum):
@@ -52,6 +61,14 @@ class Request:
     first_order: int = 0  # place of sequence 0 in the order of arrival; the others follow
     deadline: float | None = None  # on the core's clock; a request that is not done by then is ended
     continues: bool = False  # part of work that was admitted before: queue limits do not count it
+    adapter: Adapter | None = None  # changes what the model computes
+    form: Form | None = None  # that its answers must have
+    readout: Readout | None = None  # the prompt is read, and nothing is generated
+
+    @property
+    def lora_request(self) -> LoRARequest | None:
+        """As the caller named the adapter."""
+        return None if self.adapter is None else self.adapter.request
 
 
 @dataclass(slots=True, eq=False)
@@ -83,6 +100,9 @@ class Sequence:
     times: Times = field(default_factory=Times)
     output_counts: torch.Tensor | None = None  # [vocab] float32, how often each token was generated; only with penalties
     prompt_mask: torch.Tensor | None = None  # [vocab] bool, tokens of the prompt; only with repetition_penalty
+    speculation: SequenceState | None = None  # only while the engine drafts for it
+    form: SequenceForm | None = None
+    thinking: ThinkingProgress | None = None  # only with thinking_token_budget
 
     @property
     def num_tokens(self) -> int:
@@ -105,3 +125,4 @@ class Sequence:
         """For a sequence that has ended while others of its request go on: thousands of them must not hold a long prompt each."""
         del self.tokens[: self.num_prompt]
         self.num_prompt = 0
+        self.form = None

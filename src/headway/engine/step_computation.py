@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from headway.engine.model_runner import ModelRunner
 from headway.engine.sampler import RankedLogprob, SampledToken, Sampler
 from headway.engine.sequence import Sequence
+from headway.engine.speculation.verification import rows_of, verified
 from headway.engine.step_plan import Chunk, StepPlan
 
 _log = logging.getLogger(__name__)
@@ -20,6 +21,7 @@ class Computed:
     done: list[Chunk] = field(default_factory=list)
     sampled: list[tuple[Sequence, SampledToken]] = field(default_factory=list)
     scored: list[tuple[Chunk, list[list[RankedLogprob]]]] = field(default_factory=list)  # prompt log-probabilities
+    read: list[Chunk] = field(default_factory=list)  # the last chunks of prompts that are read
     failed: list[tuple[Chunk, Exception]] = field(default_factory=list)
     spoilt: list[Chunk] = field(default_factory=list)  # they share blocks that a failed chunk should have written
 
@@ -27,6 +29,7 @@ class Computed:
         self.done += other.done
         self.sampled += other.sampled
         self.scored += other.scored
+        self.read += other.read
 
 
 class StepComputation:
@@ -50,9 +53,9 @@ class StepComputation:
 
     def _attempt(self, plan: StepPlan) -> Computed:
         result = self.runner.execute(plan)
-        sequences = [c.sequence for c in result.sampling]
-        tokens = self.sampler.sample(result.logits, sequences) if sequences else []
-        return Computed(list(plan.chunks), list(zip(sequences, tokens, strict=True)), result.prompt_logprobs)
+        rows = rows_of(result.sampling)
+        tokens = self.sampler.sample(result.logits, rows) if rows else []
+        return Computed(list(plan.chunks), verified(result.sampling, tokens), result.prompt_logprobs, result.read)
 
     def _one_by_one(self, plan: StepPlan) -> Computed:
         """In the order of the plan: who shares blocks of this very step comes after the one that writes them."""

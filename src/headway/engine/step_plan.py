@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Many
 from dataclasses import dataclass, field
 
 from headway.engine.sequence import Sequence
@@ -9,12 +10,16 @@ from headway.engine.sequence import Sequence
 
 @dataclass(slots=True)
 class Chunk:
-    """Tokens [start, start + count) of a sequence. `samples`: the chunk reaches the last known token, so a next one is drawn."""
+    """Tokens [start, start + count) of a sequence. `samples`: the chunk reaches the last known token, so a next one is drawn.
+
+    The last of the `count` tokens may be `drafts`: guesses at what follows the known ones, of which the last `rejected` turned out wrong."""
 
     sequence: Sequence
     start: int
     count: int
     samples: bool
+    drafts: Many[int] = ()
+    rejected: int = 0
 
 
 @dataclass(slots=True)
@@ -27,6 +32,7 @@ class StepPlan:
     prefix_queries: int = 0
     prefix_hits: int = 0
     new_cached_tokens: int = 0  # prompt tokens that sequences admitted for the first time found in the cache
+    drafted: tuple[tuple[int, int], ...] = ()  # of each draft, tokens proposed and accepted; known after the step
 
     def __str__(self) -> str:
         """For the debug trace: who computes which positions, in the order of the plan; * where a token is sampled."""

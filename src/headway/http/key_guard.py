@@ -22,9 +22,13 @@ class KeyChain:
     def opens(self, authorization: str) -> bool:
         """Whether the value of an `Authorization` header is `Bearer KEY` with one of the keys."""
         scheme, _, key = authorization.partition(" ")
-        given = _digest(key.strip().encode("latin-1"))
+        return self.has(key.strip()) and scheme.lower() == "bearer"
+
+    def has(self, key: str) -> bool:
+        """Whether it is one of the keys; `key` as it stands in a header."""
+        given = _digest(key.encode("latin-1"))
         matches = [hmac.compare_digest(given, digest) for digest in self._digests]  # all of them: no early end
-        return scheme.lower() == "bearer" and any(matches)
+        return any(matches)
 
 
 def key_needed() -> HeadwayError:
@@ -34,10 +38,13 @@ def key_needed() -> HeadwayError:
 
 
 class KeyGuard:
-    """Every path outside `open_paths` needs one of `keys`; `refuse` makes the answer to who has none."""
+    """Every path outside `open_paths` needs one of `keys`, as a bearer token or, as Anthropic's clients send it, in `x-api-key`.
+
+    `refuse` makes the answer to who has none, in the form that clients of the path read.
+    """
 
     def __init__(
-        self, app: ASGIApp, keys: Sequence[str], open_paths: Collection[str], refuse: Callable[[HeadwayError], Response]
+        self, app: ASGIApp, keys: Sequence[str], open_paths: Collection[str], refuse: Callable[[HeadwayError, str], Response]
     ):
         self._app = app
         self._keys = KeyChain(keys)
@@ -46,14 +53,16 @@ class KeyGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._may_pass(scope):
-            await self._refuse(key_needed())(scope, receive, send)
+            await self._refuse(key_needed(), scope["path"])(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
     def _may_pass(self, scope: Scope) -> bool:
         if scope["path"].removeprefix(scope.get("root_path", "")) in self._open_paths:
             return True
-        return self._keys.opens(Headers(scope=scope).get("authorization", ""))
+        headers = Headers(scope=scope)
+        key = headers.get("x-api-key")
+        return self._keys.opens(headers.get("authorization", "")) or (key is not None and self._keys.has(key))
 
 
 def _digest(key: bytes) -> bytes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,3 +29,11 @@ class ForwardBatch:
     context_lens: IntArray  # [S], new tokens included
     block_tables: IntArray  # [S, at least ceil(max(context_lens) / block_size)]
     logits_rows: torch.Tensor  # [N] int64, rows of the T tokens whose hidden state is wanted
+    adapters: Any = ()  # `layers.low_rank.RowUpdates`: which of the T rows take which low-rank updates
+
+    def on(self, device: torch.device) -> ForwardBatch:
+        """The same with its tensors on a device."""
+        if self.token_ids.device == device:
+            return self
+        moved = torch.stack((self.token_ids, self.positions, self.slots)).to(device)
+        return replace(self, token_ids=moved[0], positions=moved[1], slots=moved[2], logits_rows=self.logits_rows.to(device))

@@ -10,26 +10,43 @@ from typing import Final
 
 import torch
 
+from headway.errors import ConfigError
 from headway.kernels.interface import Kernels
 from headway.kernels.native.backend import native_kernels
 from headway.kernels.native.library import VARIABLE, chosen_set, native_library
 from headway.kernels.native.pointwise import DTYPES
 from headway.kernels.torch_backend import TORCH
+from headway.kernels.triton.place import NAME as TRITON
+from headway.kernels.triton.place import triton_place
 
 _log = logging.getLogger(__name__)
 _UNASKED: Final = "auto"  # what HEADWAY_KERNELS is when it is not set
 
 
-def default_kernels(dtype: torch.dtype) -> Kernels:
-    """Native ones for as many threads as torch has now, where they are built, run here and compute in `dtype`; else torch's. float32 is asked
+def engine_kernels(dtype: torch.dtype) -> Kernels:
+    """Those of a language model of an engine. Triton's where HEADWAY_KERNELS names them: a model on a CUDA device. Else native ones for as many
+    threads as torch has now, where they are built, run here and compute in `dtype`; else torch's. float32 is asked
     for by who wants what the weights say to the last digit: products of integers round what they read to 8 bits. One thread at a time uses
     what is returned. Raises ConfigError (`unknown_kernels`) for a HEADWAY_KERNELS that is not there."""
+    if wants_triton():
+        return _triton(triton_place())
     chosen = None if os.environ.get(VARIABLE, _UNASKED) == "torch" or dtype not in DTYPES else chosen_set()
     _tell(chosen, dtype)
     if chosen is None:
         return TORCH
     kernels = native_kernels(chosen, torch.get_num_threads())
     return without_integers(kernels) if dtype == torch.float32 else kernels
+
+
+def default_kernels(dtype: torch.dtype) -> Kernels:
+    """The same for everything else, which is on the CPU. Raises ConfigError (`unknown_kernels`) for kernels of another device."""
+    kernels = engine_kernels(dtype)
+    if kernels.device.type != "cpu":
+        raise ConfigError(
+            f"{VARIABLE}={TRITON}: only language models of an engine (headway serve, LLM) run on {kernels.device}",
+            reason="unknown_kernels", param=VARIABLE, fix=f"Leave {VARIABLE} out here.",
+        )  # fmt: skip
+    return kernels
 
 
 def exact_kernels(dtype: torch.dtype) -> Kernels:
@@ -39,6 +56,19 @@ def exact_kernels(dtype: torch.dtype) -> Kernels:
 
 def without_integers(kernels: Kernels) -> Kernels:
     return kernels if kernels.integers is None else replace(kernels, integers=None)
+
+
+def wants_triton() -> bool:
+    """Whether HEADWAY_KERNELS names Triton's kernels. They are never chosen unasked."""
+    return os.environ.get(VARIABLE, _UNASKED).strip().lower() == TRITON
+
+
+@cache
+def _triton(device: torch.device) -> Kernels:
+    from headway.kernels.triton.backend import triton_kernels  # imports triton, which is optional
+
+    _log.info("Kernels: Triton's, on %s", device if device.type != "cpu" else "the CPU, in Triton's interpreter")
+    return triton_kernels(device)
 
 
 @cache

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import torch
 
 from headway.kernels.batch import ForwardBatch
+from headway.kernels.float8_matrix import Float8Matrix
 from headway.kernels.integer_weight import IntegerForm, IntegerMatrix
 from headway.kernels.paged_kv import PagedKV
 from headway.kernels.row_groups import RowGroups
 from headway.kernels.sampling import SamplingKernels
 
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu"]
+
+CPU: Final = torch.device("cpu")
 
 
 def reach(context: int, block_size: int) -> int:
@@ -48,6 +51,17 @@ class IntegerKernels:
 
     pack: Callable[[IntegerMatrix, torch.Tensor | None], PackedLinear]
     """matrix, bias [out] or None -> PackedLinear. Walks the chunks of rows once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Float8Kernels:
+    """Matrix products with 8-bit floats."""
+
+    can_multiply: Callable[[int, int], bool]
+    """out, in -> whether there is a product for matrices of this shape."""
+
+    pack: Callable[[Float8Matrix, torch.Tensor | None], PackedLinear]
+    """matrix, bias [out] or None -> PackedLinear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +153,18 @@ class Kernels:
     integers: IntegerKernels | None = None
     """None: the backend computes with floats only, and matrices of integers reach `pack_linear` dequantized."""
 
+    float8: Float8Kernels | None = None
+    """None: matrices that are rounded to 8-bit floats reach `pack_linear` in the dtype of the model."""
+
     quantized_cache: bool = False
     """Whether `store` and `attend` take a PagedKV of int8, with rows and queries in the dtype of the model."""
 
     tape: Any = None
     """Native kernels: the `Tape` that calls go to, and that can record them."""
+
+    device: torch.device = CPU
+    """Where weights, the cache and all tensors of a pass are. Arrays of a batch (numpy) are on the CPU for every backend."""
+
+    decode_buffers: Callable[[PagedKV, int, int], Any] | None = None
+    """kv, most sequences, most positions -> the fixed inputs of captured decode steps (`kernels/triton/decode_buffers.py`); None: a pass
+    cannot be captured."""

@@ -9,6 +9,8 @@ from typing import Final
 import numpy as np
 import torch
 
+from headway.host.page_release import release_pages
+
 # Bytes beside each vector of a head, by dtype: the scale of its codes.
 SCALE_BYTES: Final = {torch.int8: 4}
 
@@ -34,8 +36,8 @@ class PagedKV:
     layer; in other dtypes it is empty.
     """
 
-    def __init__(self, num_blocks: int, block_size: int, shape: KVShape, dtype: torch.dtype):
-        """Raises ValueError for sizes below one."""
+    def __init__(self, num_blocks: int, block_size: int, shape: KVShape, dtype: torch.dtype, device: torch.device | None = None):
+        """Raises ValueError for sizes below one. `device` None = the CPU."""
         if min(num_blocks, block_size, shape.num_layers, shape.num_kv_heads, shape.head_dim) < 1:
             raise ValueError(f"PagedKV needs positive sizes, found {num_blocks} blocks of {block_size} for {shape}")
         self.num_blocks = num_blocks
@@ -43,9 +45,9 @@ class PagedKV:
         self.shape = shape
         self.dtype = dtype
         sizes = (2, shape.num_kv_heads, num_blocks, block_size, shape.head_dim)
-        self.layers = [_lazy_zeros(sizes, dtype) for _ in range(shape.num_layers)]
+        self.layers = [_lazy_zeros(sizes, dtype, device) for _ in range(shape.num_layers)]
         scaled = shape.num_layers if dtype in SCALE_BYTES else 0
-        self.scales = [_lazy_zeros(sizes[:-1], torch.float32) for _ in range(scaled)]
+        self.scales = [_lazy_zeros(sizes[:-1], torch.float32, device) for _ in range(scaled)]
         # Two views of the same memory: a row per block of a head, and a row per token of a head.
         self.block_rows = [layer.view(-1, block_size * shape.head_dim) for layer in self.layers]
         self.token_rows = [layer.view(-1, shape.head_dim) for layer in self.layers]
@@ -64,12 +66,19 @@ class PagedKV:
 
     def clear(self, blocks: Sequence[int]) -> None:
         """Zero these blocks in all layers. For blocks that may hold NaN or infinity, before anyone else gets them."""
-        index = torch.tensor(list(blocks), dtype=torch.int64)
+        index = torch.tensor(list(blocks), dtype=torch.int64, device=self.layers[0].device)
         for part in (*self.layers, *self.scales):
             part.index_fill_(2, index, 0)
 
+    def release(self) -> None:
+        """Give the memory of all blocks back. They are at the same addresses and read as zeros, but for the odd bytes at the ends of tensors."""
+        for part in (*self.layers, *self.scales):
+            release_pages(part.data_ptr(), part.nbytes)
 
-def _lazy_zeros(sizes: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """Zeros without touching the pages: numpy gets them from calloc, torch.zeros would write them."""
+
+def _lazy_zeros(sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device | None) -> torch.Tensor:
+    """Zeros, on the CPU without touching the pages: numpy gets them from calloc, torch.zeros would write them."""
+    if device is not None and device.type != "cpu":
+        return torch.zeros(sizes, dtype=dtype, device=device)
     count = int(np.prod(sizes)) * dtype.itemsize
     return torch.from_numpy(np.zeros(count, dtype=np.uint8)).view(dtype).view(sizes)

@@ -1,7 +1,8 @@
-"""Chained hashes of full blocks: equal hash means equal tokens from the very first one, and equal salt.
+"""Chained hashes of full blocks: equal hash means equal tokens from the very first one, equal salt and equal adapter.
 
-hash(block) = sha256(hash(parent) || tokens as 64-bit little-endian); the first parent is sha256 of the cache salt. One hash
-therefore names the whole prefix, and a hit is found by walking the chain until the first miss (vLLM: kv_cache_utils).
+hash(block) = sha256(hash(parent) || tokens as 64-bit little-endian); the first parent is sha256 of the cache salt, and where an adapter
+changes what is computed, sha256 of that and the adapter's digest. One hash therefore names the whole prefix, and a hit is found by walking
+the chain until the first miss (vLLM: kv_cache_utils).
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from collections.abc import Sequence
 BlockHash = bytes
 
 
-def root_hash(cache_salt: str | None) -> BlockHash:
-    """The parent of first blocks. Requests with different salts never share a block."""
-    return hashlib.sha256(b"headway-prefix\0" + (cache_salt or "").encode("utf-8", "surrogatepass")).digest()
+def root_hash(cache_salt: str | None, adapter: bytes | None = None) -> BlockHash:
+    """The parent of first blocks. Requests with different salts, or adapters of different digests, never share a block."""
+    salted = hashlib.sha256(b"headway-prefix\0" + (cache_salt or "").encode("utf-8", "surrogatepass")).digest()
+    return salted if adapter is None else hashlib.sha256(salted + adapter).digest()
 
 
 def extend_hashes(hashes: list[BlockHash], root: BlockHash, tokens: Sequence[int], block_size: int) -> None:

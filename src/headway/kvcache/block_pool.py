@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from headway.kvcache.block_hash import BlockHash
 
+OnEvict = Callable[[int, BlockHash], None]  # a block that still holds what its hash says
 NULL_BLOCK = 0  # never handed out, so that padding in block tables points at memory nobody reads
 
 
@@ -26,6 +27,7 @@ class BlockPool:
         self._hash: list[BlockHash | None] = [None] * num_blocks
         self._by_hash: dict[BlockHash, int] = {}
         self._free: OrderedDict[int, None] = OrderedDict((b, None) for b in range(1, num_blocks))
+        self.on_evict: OnEvict | None = None  # told before a block with a hash is handed out anew
 
     @property
     def num_free(self) -> int:
@@ -46,6 +48,8 @@ class BlockPool:
         out = []
         for _ in range(count):
             block, _unused = self._free.popitem(last=False)
+            if self.on_evict is not None and (known := self._hash[block]) is not None:
+                self.on_evict(block, known)
             self._forget(block)
             self._refs[block] = 1
             out.append(block)
@@ -60,6 +64,14 @@ class BlockPool:
                 break
             out.append(block)
         return out
+
+    def block_of(self, block_hash: BlockHash) -> int | None:
+        """The block that carries a hash."""
+        return self._by_hash.get(block_hash)
+
+    def hashes_of(self, blocks: Iterable[int]) -> list[BlockHash]:
+        """Of those among `blocks` that carry one."""
+        return [known for block in blocks if (known := self._hash[block]) is not None]
 
     def free_among(self, blocks: Iterable[int]) -> int:
         """How many of `blocks` are free now, i.e. would stop being available once held."""

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from headway.kvcache.block_hash import BlockHash, extend_hashes, root_hash
 from headway.kvcache.block_pool import BlockPool
+from headway.kvcache.offload.bring_back import bring_back
+from headway.kvcache.offload.second_tier import SecondTier
+from headway.telemetry.stats import OffloadStats
 
 
 @dataclass(slots=True, eq=False)
@@ -22,18 +25,26 @@ class KVCacheManager:
     """Bookkeeping of one pool shared by all sequences.
 
     `caching=False` gives every sequence blocks of its own and looks nothing up.
+    `second_tier`, given with `keep_evicted`, has copies of blocks that the pool gave up; `find_prefix` brings them back.
     """
 
     def __init__(self, num_blocks: int, block_size: int, *, caching: bool = True):
         self.block_size = block_size
         self.caching = caching
         self.pool = BlockPool(num_blocks)
+        self.second_tier: SecondTier | None = None
+
+    def keep_evicted(self, tier: SecondTier) -> None:
+        """From now on, blocks that the pool hands out anew leave a copy in `tier`."""
+        self.second_tier = tier
+        self.pool.on_evict = tier.keep
 
     def blocks_for(self, num_tokens: int) -> int:
         return -(-num_tokens // self.block_size)
 
-    def new_table(self, cache_salt: str | None = None) -> BlockTable:
-        return BlockTable(root_hash(cache_salt))
+    def new_table(self, cache_salt: str | None = None, adapter: bytes | None = None) -> BlockTable:
+        """`adapter`: the digest of the one that changes what is computed."""
+        return BlockTable(root_hash(cache_salt, adapter))
 
     def hashes(self, table: BlockTable, known: list[BlockHash], tokens: Sequence[int]) -> list[BlockHash]:
         """Hashes of the full blocks of `tokens`; `known` is the caller's list, extended in place so that none is made twice."""
@@ -48,7 +59,10 @@ class KVCacheManager:
         """
         if not self.caching:
             return []
-        return self.pool.find(hashes[: (num_tokens - 1) // self.block_size])
+        chain = hashes[: (num_tokens - 1) // self.block_size]
+        if self.second_tier is not None:
+            bring_back(self.pool, self.second_tier, chain, self.blocks_for(num_tokens), self.block_size)
+        return self.pool.find(chain)
 
     def can_start(self, cached: Sequence[int], num_tokens: int, kept_free: int = 0) -> bool:
         """Whether a sequence that takes over `cached` and needs `num_tokens` in all would get its blocks now and leave
@@ -87,6 +101,9 @@ class KVCacheManager:
 
     def retract(self, blocks: Iterable[int]) -> None:
         """Nobody shall find these blocks any more: what they hold was not computed, or is not to be trusted."""
+        blocks = list(blocks)
+        if self.second_tier is not None:
+            self.second_tier.forget(self.pool.hashes_of(blocks))
         self.pool.unpublish(blocks)
 
     def free(self, table: BlockTable) -> None:
@@ -94,3 +111,14 @@ class KVCacheManager:
         self.pool.release(table.blocks)
         table.blocks = []
         table.published = 0
+
+    def reset(self, *, offloaded: bool = False) -> bool:
+        """Forget every prefix, with `offloaded` also the copies in the second tier; False, and no change, while any block is held."""
+        done = self.pool.reset()
+        if done and offloaded and self.second_tier is not None:
+            self.second_tier.clear()
+        return done
+
+    def take_offload_counts(self) -> OffloadStats | None:
+        """What the second tier did since the last call; None without one."""
+        return None if self.second_tier is None else self.second_tier.take_counts()

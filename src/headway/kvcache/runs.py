@@ -13,12 +13,14 @@ from headway.kernels.batch import ForwardBatch
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Tokens [start, start + count) of a sequence. `blocks` hold at least its first start + count positions."""
+    """Tokens [start, start + count) of a sequence. `blocks` hold at least its first start + count positions. `drafts` stand behind the
+    last of `tokens`, and are part of `count`."""
 
     tokens: Sequence[int]
     blocks: Sequence[int]
     start: int
     count: int
+    drafts: Sequence[int] = ()
 
 
 def forward_batch(runs: Sequence[Run], rows: Sequence[int], block_size: int) -> ForwardBatch:
@@ -37,6 +39,7 @@ def forward_batch(runs: Sequence[Run], rows: Sequence[int], block_size: int) -> 
             tokens.append(run.tokens[run.start])
         else:
             tokens += run.tokens[run.start : run.start + run.count]
+            tokens += run.drafts
     owner = np.repeat(np.arange(len(runs)), counts)
     first_row = np.cumsum(counts) - counts
     positions = np.arange(len(tokens)) + np.repeat(starts - first_row, counts)

@@ -6,6 +6,8 @@ import math
 
 import torch
 
+from headway.kernels.interface import CPU
+
 
 def alibi_slopes(num_heads: int) -> torch.Tensor:
     """float32 [H]: a geometric sequence from 2^(-8/n) to 2^-8 for a power of two of heads n. Further heads get every second
@@ -26,10 +28,10 @@ class AlibiTable:
 
     __slots__ = ("_outgrown", "_scale", "_slopes", "_table")
 
-    def __init__(self, num_heads: int, scale: float):
-        self._slopes = alibi_slopes(num_heads)
+    def __init__(self, num_heads: int, scale: float, device: torch.device = CPU):
+        self._slopes = alibi_slopes(num_heads).to(device)
         self._scale = scale
-        self._table = torch.empty(num_heads, 0)
+        self._table = torch.empty(num_heads, 0, device=device)
         self._outgrown: list[torch.Tensor] = []  # a recorded forward pass may hold the address of a smaller table
 
     def reaching(self, positions: int) -> torch.Tensor:
@@ -38,5 +40,5 @@ class AlibiTable:
         if self._table.shape[1] < positions:
             size = 1 << (positions - 1).bit_length()
             self._outgrown.append(self._table)
-            self._table = (self._slopes.bfloat16()[:, None] * torch.arange(size)).float() * self._scale
+            self._table = (self._slopes.bfloat16()[:, None] * torch.arange(size, device=self._slopes.device)).float() * self._scale
         return self._table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from headway.kernels.float8_matrix import Float8Matrix
 from headway.kernels.integer_weight import IntegerMatrix
 from headway.kernels.interface import Kernels, PackedLinear
 
@@ -26,6 +27,11 @@ class Linear:
         """`load` of a matrix in a form that the kernels compute with."""
         assert self._kernels.integers is not None
         self.packed = self._kernels.integers.pack(matrix, bias)
+
+    def load_float8(self, matrix: Float8Matrix, bias: torch.Tensor | None = None) -> None:
+        """`load` of a matrix of 8-bit floats."""
+        assert self._kernels.float8 is not None
+        self.packed = self._kernels.float8.pack(matrix, bias)
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """[T, in] -> [T, out]."""

@@ -56,7 +56,7 @@ class MixtureOfExperts:
             weights = weights / weights.sum(-1, keepdim=True)
         order = chosen.flatten().argsort(stable=True)
         tokens, shares = order // self._routing.chosen, weights.flatten()[order][:, None]
-        total = torch.zeros(x.shape, dtype=torch.float32)
+        total = torch.zeros(x.shape, dtype=torch.float32, device=x.device)
         counts = chosen.flatten().bincount(minlength=self._routing.experts).tolist()
         begin = 0
         for expert, count in zip(self.experts, counts, strict=True):

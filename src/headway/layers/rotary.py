@@ -24,7 +24,7 @@ class Rotary:
     __slots__ = ("_attention_factor", "_frequencies", "_tables")
 
     def __init__(self, kernels: Kernels, spec: RopeSpec, head_dim: int):
-        self._frequencies = inverse_frequencies(spec, head_dim)
+        self._frequencies = inverse_frequencies(spec, head_dim).to(kernels.device)
         self._attention_factor = spec.attention_factor
         self._tables = kernels.rotary_tables
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 
 from headway.kernels.batch import ForwardBatch
+from headway.kernels.interface import CPU
 from headway.kernels.paged_kv import KVShape, PagedKV
 from headway.models.recorded_forward import Forward, StepLimits
 
@@ -28,6 +29,7 @@ class CausalLM(torch.nn.Module, abc.ABC):
 
     config: ServedConfig
     dtype: torch.dtype
+    device: torch.device = CPU  # of the hidden states, and of the storage that a pass needs; batches and logits are on the CPU
     head: Callable[[torch.Tensor], torch.Tensor]
 
     def prepared(self, kv: PagedKV, limits: StepLimits) -> Forward:

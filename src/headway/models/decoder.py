@@ -19,6 +19,7 @@ from headway.layers.position_embedding import PositionEmbedding
 from headway.layers.rotary import Rotary
 from headway.models.causal_lm import CausalLM
 from headway.models.decoder_config import DecoderConfig
+from headway.models.graphed_forward import cuda_capture, graph_forward, most_captured
 from headway.models.recorded_forward import Forward, StepLimits, record_forward
 
 
@@ -112,19 +113,24 @@ class Decoder(CausalLM):
         self.norm = NORMS[config.norm](kernels, config.norm_epsilon)
         self.head = LMHead(kernels, config.logit_softcap, config.logit_divisor)
         self._rotaries = [Rotary(kernels, spec, config.head_dim) for spec in config.ropes]
-        self._alibi = AlibiTable(config.num_heads, config.attention_scale) if config.alibi else None
+        self._alibi = AlibiTable(config.num_heads, config.attention_scale, kernels.device) if config.alibi else None
         self._plan, self._select_rows = kernels.plan, kernels.select_rows
-        self._tape = kernels.tape
+        self._tape, self._decode_buffers, self.device = kernels.tape, kernels.decode_buffers, kernels.device
 
     def prepared(self, kv: PagedKV, limits: StepLimits) -> Forward:
-        if self._tape is None:
+        captured = self._decode_buffers if self.config.experts is None else None  # which experts run is decided on the host
+        if self._tape is None and captured is None:
             return self.forward
-        if self._alibi is not None:  # making the table is no native kernel
+        if self._alibi is not None:  # making the table is nothing that can be recorded
             self._alibi.reaching(reach(-(-limits.positions // kv.block_size) * kv.block_size, kv.block_size))
+        if captured is not None:
+            buffers = captured(kv, most_captured(limits.sequences), limits.positions)
+            return graph_forward(self.forward, buffers, kv, cuda_capture(self.device))
         return record_forward(self.forward, self._tape, kv, limits)
 
     @torch.inference_mode()
     def forward(self, batch: ForwardBatch, kv: PagedKV) -> torch.Tensor:
+        batch = batch.on(self.device)
         step = Step(
             kv=kv,
             plan=self._plan(batch, kv, self.config.num_heads, self.config.windows),
@@ -143,4 +149,4 @@ class Decoder(CausalLM):
 
     @torch.inference_mode()
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        return self.head(hidden)
+        return self.head(hidden.to(self.device)).cpu()

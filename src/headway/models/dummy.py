@@ -46,7 +46,7 @@ class DummyPlan:
             else:
                 target.normal_(0.0, _SPREAD, generator=generator)
 
-        fill(model, _imagined(self.weights), self.weights, invent, progress)
+        fill(model, _imagined(self.weights), self.weights, invent, progress, device=kernels.device)
         return model
 
 

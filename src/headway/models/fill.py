@@ -9,7 +9,9 @@ from typing import Any, Protocol
 import torch
 
 from headway.artifacts.card import TensorInfo
+from headway.kernels.float8_matrix import Float8Matrix
 from headway.kernels.integer_weight import IntegerMatrix
+from headway.kernels.interface import CPU
 from headway.models.sized_config import SizedConfig
 from headway.models.weight_rules import PlacedWeight
 from headway.models.weight_transforms import TRANSFORMS
@@ -46,24 +48,26 @@ class Stack:
         return (sum(self.rows), *self.parts[0].loaded_shape[1:])
 
 
-StackOf = Callable[[Stack], torch.Tensor | IntegerMatrix]
+Matrix = torch.Tensor | IntegerMatrix | Float8Matrix  # what a module is loaded with
+StackOf = Callable[[Stack], Matrix]
 
 
 def fill(
     model: Fillable, tensors: Mapping[str, TensorInfo], weights: Sequence[PlacedWeight], read_into: ReadInto, progress: Progress, *,
-    head: bool = True,
+    head: bool = True, device: torch.device = CPU,
 ) -> None:  # fmt: skip
     """Load all modules. `weights` were checked against `tensors`; `progress(bytes done, bytes of all)` after each. A `head`
     that has no weights of its own takes those of the embedding."""
     fill_stacks(
         model, tensors, stacks_of(model, weights), lambda stack: read_stack(stack, read_into, tensors, model.config), progress,
-        head=head,
+        head=head, device=device,
     )  # fmt: skip
 
 
 def fill_stacks(
-    model: Fillable, tensors: Mapping[str, TensorInfo], stacks: Sequence[Stack], stack_of: StackOf, progress: Progress, *, head: bool
-) -> None:
+    model: Fillable, tensors: Mapping[str, TensorInfo], stacks: Sequence[Stack], stack_of: StackOf, progress: Progress, *, head: bool,
+    device: torch.device = CPU,
+) -> None:  # fmt: skip
     """`fill`, with stacks that come from anywhere, as floats or as integers: they are asked for in their order, and not before their module
     is next."""
     modules: dict[str, list[Stack]] = {}
@@ -72,7 +76,7 @@ def fill_stacks(
     sizes = {path: sum(part.stored(tensors).nbytes for stack in each for part in stack.parts) for path, each in modules.items()}
     done, total = 0, sum(sizes.values())
     for path, each in modules.items():
-        load_module(module_at(model, path), {stack.kind: stack_of(stack) for stack in each})
+        load_module(module_at(model, path), {stack.kind: _on(stack_of(stack), device) for stack in each})
         done += sizes[path]
         progress(done, total)
     if head and "head" not in modules:
@@ -105,11 +109,18 @@ def read_stack(stack: Stack, read_into: ReadInto, tensors: Mapping[str, TensorIn
     return out
 
 
-def load_module(module: Any, parts: Mapping[str, torch.Tensor | IntegerMatrix]) -> None:
-    """`parts` by their kinds; the weight of a `Linear` may be of integers."""
+def _on(part: Matrix, device: torch.device) -> Matrix:
+    """Kernels move codes themselves, in the layout that they pack."""
+    return part.to(device) if isinstance(part, torch.Tensor) else part
+
+
+def load_module(module: Any, parts: Mapping[str, Matrix]) -> None:
+    """`parts` by their kinds; the weight of a `Linear` may be of integers or of 8-bit floats."""
     weight = parts.get("weight")
     if isinstance(weight, IntegerMatrix):
         module.load_integers(weight, parts.get("bias"))
+    elif isinstance(weight, Float8Matrix):
+        module.load_float8(weight, parts.get("bias"))
     else:
         module.load(**parts)
 

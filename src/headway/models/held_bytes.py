@@ -1,4 +1,4 @@
-"""Bytes that a loaded model holds, counted: every tensor that can be reached from it, once."""
+"""Memory that a loaded model holds: every tensor that can be reached from it, once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,28 @@ import torch
 def held_bytes(model: Any) -> int:
     """Packed matrices count what they hold of their weight (their layout may add padding); views of one storage count once."""
     found: dict[int, int] = {}
+    for tensor in _tensors(model):
+        if tensor.layout is torch.strided:
+            storage = tensor.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        else:
+            found[id(tensor)] = tensor.numel() * tensor.element_size()
+    return sum(found.values())
+
+
+def held_ranges(model: Any) -> list[tuple[int, int]]:
+    """(address, bytes) of the memory of each tensor, that of packed matrices included; views of one storage come once."""
+    found: dict[int, int] = {}
+    for tensor in _tensors(model):
+        if tensor.layout is torch.strided:
+            storage = tensor.untyped_storage()
+            found[storage.data_ptr()] = storage.nbytes()
+        elif tensor.is_mkldnn:
+            found[torch.ops.mkldnn.data_ptr(tensor)] = torch.ops.mkldnn._nbytes(tensor)
+    return sorted(found.items())
+
+
+def _tensors(model: Any) -> Iterator[torch.Tensor]:
     seen: set[int] = set()
     stack = [model]
     while stack:
@@ -19,14 +41,9 @@ def held_bytes(model: Any) -> int:
             continue
         seen.add(id(thing))
         if isinstance(thing, torch.Tensor):
-            if thing.layout is torch.strided:
-                storage = thing.untyped_storage()
-                found[storage.data_ptr()] = storage.nbytes()
-            else:
-                found[id(thing)] = thing.numel() * thing.element_size()
+            yield thing
         else:
             stack.extend(_parts(thing))
-    return sum(found.values())
 
 
 def _parts(thing: Any) -> Iterator[Any]:

@@ -10,13 +10,13 @@ from headway.artifacts.card import ModelCard
 from headway.capacity.model_shape import ModelShape
 from headway.capacity.weight_bytes import NO_INTEGERS, IntegerShare
 from headway.errors import HeadwayError
-from headway.kernels.choice import default_kernels
+from headway.kernels.choice import engine_kernels
 from headway.models.native import plan_native
 
 
 def loaded_integers(card: ModelCard, dtype_bytes: int) -> IntegerShare:
     """Nothing of a card that no native model reads: its weights are unpacked, or refused."""
-    kernels = default_kernels(torch.bfloat16 if dtype_bytes == 2 else torch.float32)
+    kernels = engine_kernels(torch.bfloat16 if dtype_bytes == 2 else torch.float32)
     try:
         return plan_native(card, card.context_length or 1).integers(kernels)
     except HeadwayError:

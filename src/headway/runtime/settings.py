@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from headway.errors import ConfigError
 from headway.http.settings import HttpSettings
+from headway.wire.decisions import DECISION_ALIASES
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class WorkerSettings:
     port: int = 8100
     uds: str | None = None  # path of a Unix socket; replaces host and port
     api_key: tuple[str, ...] = ()
-    decision_alias: tuple[str, ...] = ("jev-latest", "jev-preview")
+    decision_alias: tuple[str, ...] = DECISION_ALIASES
     # how much a request may be
     max_request_bytes: int = 8_388_608
     max_bundle_tasks: int = 64

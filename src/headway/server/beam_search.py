@@ -13,6 +13,7 @@ from headway.wire.generation_body import GenerationBody
 
 _NO_EFFECT = "beam search picks the likeliest beams, so it has no effect"
 _CHANGE = "beams overtake each other until the end, so nothing can be sent before"
+_FREE = "beams are not held to a form"
 
 # Fields that beam search does not know: why, and which values ask for nothing.
 _UNKNOWN: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
@@ -32,6 +33,9 @@ _UNKNOWN: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "vllm_xargs": ("logits processors see single requests, not beams", lambda v: not v),
     "prompt_logprobs": ("a prompt is computed once for many beams", lambda v: False),
     "logprob_token_ids": ("beams carry their likeliest alternatives", lambda v: not v),
+    "thinking_token_budget": (_FREE, lambda v: v == -1),
+    "response_format": (_FREE, lambda v: v.type == "text"),
+    **dict.fromkeys(("structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"), (_FREE, lambda v: False)),
 }
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fastapi import Request
 from starlette.responses import Response
 
 from headway.engine.beam_search import BeamSearchParams
 from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
-from headway.server.answer_head import answer_head
+from headway.server.answer_head import AnswerHead, answer_head
+from headway.server.answer_parts import AnswerPlan
+from headway.server.answer_plan import planned
 from headway.server.beam_search import beam_params, shown_params
 from headway.server.chat_answer import ChatWriter
 from headway.server.chat_prompt import effort, rendered
@@ -16,30 +20,58 @@ from headway.server.intake import read_body
 from headway.server.logprob_volume import check_volume
 from headway.server.merged_outputs import EngineRequest
 from headway.server.prompt_tokens import PromptTokens, off_loop, prompt_from_text
+from headway.server.renamed_fields import renamed
 from headway.server.request_ids import engine_id
 from headway.server.respond import respond
 from headway.server.sampling import check_logprobs, check_priority, sampling_params
 from headway.server.state import ServerState, state_of
+from headway.server.tools.choice import tool_use
 from headway.wire import not_built
 from headway.wire.chat import ChatBody
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChat:
+    """A chat that passed all checks: how its answer begins, its prompt, what the engine is asked, and how its answer is read."""
+
+    head: AnswerHead
+    prompt: PromptTokens
+    engine_request: EngineRequest
+    plan: AnswerPlan  # how the answer is read
 
 
 async def create_chat_completion(request: Request) -> Response:
     state = state_of(request)
     state.require_ready()
     body = await read_body(request, ChatBody, not_built.CHAT)
+    chat = await prepared(state, request, body, "chatcmpl")
+    writer = ChatWriter(state, body, chat.head, chat.prompt, chat.plan)
+    with renamed({"structured_outputs": "tools"} if chat.plan.must_call else {}):  # the form is made of their schemas
+        return await respond(state, request, [chat.engine_request], writer.frames if body.stream else None, writer.whole)
+
+
+async def prepared(state: ServerState, request: Request, body: ChatBody, prefix: str) -> PreparedChat:
+    """`body` as a request for the engine, whatever the API that it came through; `prefix` begins the answer's id.
+
+    Raises RequestError, NotFoundError.
+    """
     state.model_named(body.model)
+    tools = tool_use(body, state.parsers.tools)
     beams = _beams(state, body)
     params = _params(state, body) if beams is None else shown_params(body, _logprobs(body))
-    prompt = await off_loop(effort(body.messages, body), lambda: _tokens(state, body))
+    prompt = await prompt_of(state, body)
+    plan, params = planned(state, body, tools, prompt, params)
     name = "top_logprobs" if body.prompt_logprobs is None else "prompt_logprobs"
     new = min(body.wanted_tokens or state.engine.max_model_len, state.engine.max_model_len)
     check_volume(state.engine, name, len(prompt.ids), body.prompt_logprobs, new, _logprobs(body), body.n)
-    head = answer_head(state, request, body, "chatcmpl", [prompt])
-    writer = ChatWriter(state, body, head, prompt)
-    terms = RequestTerms(prompt.text, body.priority, body.cache_salt)
-    engine_request = EngineRequest(engine_id(head.id, 0), prompt.ids, params, terms, beams)
-    return await respond(state, request, [engine_request], writer.frames if body.stream else None, writer.whole)
+    head = answer_head(state, request, body, prefix, [prompt])
+    terms = RequestTerms(prompt.text, body.priority, body.cache_salt, adapter=state.adapter_named(body.model))
+    return PreparedChat(head, prompt, EngineRequest(engine_id(head.id, 0), prompt.ids, params, terms, beams), plan)
+
+
+async def prompt_of(state: ServerState, body: ChatBody) -> PromptTokens:
+    """The tokens that the chat begins with. Raises RequestError."""
+    return await off_loop(effort(body.messages, body), lambda: _tokens(state, body))
 
 
 def _beams(state: ServerState, body: ChatBody) -> BeamSearchParams | None:

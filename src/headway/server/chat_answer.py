@@ -10,20 +10,22 @@ import orjson
 
 from headway.engine.outputs import CompletionOutput, RequestOutput
 from headway.server.answer_head import AnswerHead
+from headway.server.answer_parts import AnswerPlan, AnswerReader
+from headway.server.chat_parts import content, delta_members, tool_calls
 from headway.server.event_stream import Frames
 from headway.server.logprobs import chat_logprobs, prompt_logprob_table
 from headway.server.merged_outputs import Outputs
 from headway.server.prompt_tokens import PromptTokens
 from headway.server.state import ServerState
 from headway.wire.chat import ChatAnswer, ChatBody, ChatChoice, ChatLogprobs
-from headway.wire.chunks import chat_choice
+from headway.wire.chunks import chat_choice, chat_delta
 from headway.wire.messages import plain_messages
 
 
 class ChatWriter:
     """Choice i is sequence i of the one prompt."""
 
-    def __init__(self, state: ServerState, body: ChatBody, head: AnswerHead, prompt: PromptTokens):
+    def __init__(self, state: ServerState, body: ChatBody, head: AnswerHead, prompt: PromptTokens, plan: AnswerPlan):
         self._body = body
         self._head = head
         self._prompt = prompt
@@ -31,6 +33,8 @@ class ChatWriter:
         self._role: str = state.settings.response_role if body.opens_answer else last["role"]
         self._echoed = last["content"] if body.echo and last["role"] == self._role else ""
         self._begun: set[int] = set()
+        self._plan = plan
+        self._readers: dict[int, AnswerReader] = {}  # of choices whose answers have parts
 
     async def frames(self, outputs: Outputs) -> Frames:
         """Each choice begins with a chunk that carries the role and no text."""
@@ -82,26 +86,29 @@ class ChatWriter:
         }
 
     def _choice(self, sequence: CompletionOutput) -> ChatChoice:
+        said = self._plan.whole(sequence.text, sequence.finish_reason, sequence.stop_reason)
         return {
             "index": sequence.index,
             "message": {
                 "role": self._role,
-                "content": self._echoed + sequence.text,
+                "content": content(self._echoed + said.text, said),
                 "refusal": None,
                 "annotations": None,
                 "audio": None,
                 "function_call": None,
-                "tool_calls": [],
-                "reasoning": None,
+                "tool_calls": tool_calls(said),
+                "reasoning": said.reasoning or None,
             },
             "logprobs": self._logprobs_of(sequence),
-            "finish_reason": sequence.finish_reason,
+            "finish_reason": said.finish,
             "stop_reason": sequence.stop_reason,
             "token_ids": sequence.token_ids if self._body.return_token_ids else None,
         }
 
     def _chunk(self, sequence: CompletionOutput) -> bytes | None:
         """None if there is nothing to tell, such as after half a character."""
+        if not self._plan.is_plain:
+            return self._chunk_of_parts(sequence)
         with_ids = self._body.return_token_ids
         if not (sequence.text or sequence.finish_reason or with_ids or self._body.logprobs):
             return None
@@ -111,6 +118,24 @@ class ChatWriter:
             None,
             self._logprobs_of(sequence),
             sequence.finish_reason,
+            sequence.stop_reason,
+            sequence.token_ids if with_ids else None,
+        )
+
+    def _chunk_of_parts(self, sequence: CompletionOutput) -> bytes | None:
+        reader = self._readers.get(sequence.index)
+        if reader is None:
+            reader = self._readers[sequence.index] = self._plan.reader()
+        said = reader.read(sequence.text, sequence.finish_reason, sequence.stop_reason)
+        members = delta_members(said)
+        with_ids = self._body.return_token_ids
+        if not (members or said.finish or with_ids or self._body.logprobs):
+            return None
+        return chat_delta(
+            sequence.index,
+            orjson.dumps(members),
+            self._logprobs_of(sequence),
+            said.finish,
             sequence.stop_reason,
             sequence.token_ids if with_ids else None,
         )

@@ -23,9 +23,7 @@ def rendered(state: ServerState, messages: Sequence[dict[str, Any]], body: Templ
             param="chat_template",
             fix="Leave it out, or start the server with --trust-request-chat-template.",
         )
-    kwargs = dict(state.settings.default_chat_template_kwargs) | dict(template_variables(body.chat_template_kwargs))
-    if body.reasoning_effort is not None:
-        kwargs.setdefault("reasoning_effort", body.reasoning_effort)
+    kwargs = template_kwargs(state, body)
     tokenizer = state.engine.tokenizer
     if body.chat_template is not None and body.chat_template not in tokenizer.chat_templates:
         return render_foreign(
@@ -50,6 +48,17 @@ def rendered(state: ServerState, messages: Sequence[dict[str, Any]], body: Templ
     )
 
 
+def template_kwargs(state: ServerState, body: TemplateFields) -> dict[str, Any]:
+    """Variables for the template: the server's, replaced by the request's. Effort "none" turns thinking off where there is such a switch."""
+    kwargs = dict(state.settings.default_chat_template_kwargs) | dict(template_variables(body.chat_template_kwargs))
+    if body.reasoning_effort is not None:
+        kwargs.setdefault("reasoning_effort", body.reasoning_effort)
+        if body.reasoning_effort == "none":
+            kwargs.setdefault("enable_thinking", False)
+    return kwargs
+
+
 def effort(messages: Sequence[dict[str, Any]], body: TemplateFields) -> int:
     """About how many characters there are to render; a template that must be rendered elsewhere counts as a long text."""
-    return sum(len(str(message.get("content", ""))) for message in messages) + (LONG_TEXT if body.chat_template else 0)
+    tools = sum(len(str(tool)) for tool in body.tools or ())
+    return sum(len(str(message.get("content", ""))) for message in messages) + tools + (LONG_TEXT if body.chat_template else 0)

@@ -16,6 +16,7 @@ from headway.server.intake import read_body
 from headway.server.logprob_volume import check_volume
 from headway.server.merged_outputs import EngineRequest
 from headway.server.prompt_tokens import PromptTokens, off_loop, prompt_from_text, truncated
+from headway.server.reasoning.budget import with_marks
 from headway.server.request_ids import engine_id
 from headway.server.respond import respond
 from headway.server.sampling import check_logprobs, check_priority, sampling_params
@@ -31,13 +32,15 @@ async def create_completion(request: Request) -> Response:
     state.model_named(body.model)
     beams = _beams(state, body)
     params = _params(state, body) if beams is None else shown_params(body, body.logprobs)
+    params = with_marks(params, state.parsers.reasoning, False)
     characters = sum(len(p) for p in body.prompt if isinstance(p, str))
     prompts = await off_loop(characters, lambda: [_tokens(state, prompt, body) for prompt in body.prompt])
     _check_volume(state, body, prompts)
     head = answer_head(state, request, body, "cmpl", prompts)
+    adapter = state.adapter_named(body.model)
     writer = CompletionWriter(state, body, head, prompts)
     engine_requests = [
-        EngineRequest(engine_id(head.id, i), prompt.ids, params, RequestTerms(prompt.text, body.priority, body.cache_salt), beams)
+        EngineRequest(engine_id(head.id, i), prompt.ids, params, RequestTerms(prompt.text, body.priority, body.cache_salt, adapter=adapter), beams)
         for i, prompt in enumerate(prompts)
     ]
     return await respond(state, request, engine_requests, writer.frames if body.stream else None, writer.whole)

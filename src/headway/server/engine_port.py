@@ -4,13 +4,19 @@ fit; so does a scripted fake."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from headway.artifacts.card import ModelCard
 from headway.engine.beam_search import BeamSearchParams
 from headway.engine.config import EngineConfig
 from headway.engine.outputs import RequestOutput
+from headway.engine.pooling.pooling_params import PoolingParams
 from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
+
+if TYPE_CHECKING:
+    from headway.engine.lora.registry import AdapterRegistry
+    from headway.engine.operations.engine_operations import EngineOperations
 
 
 class TokenizerPort(Protocol):
@@ -73,6 +79,25 @@ class StatusPort(Protocol):
     @property
     def kv_usage(self) -> float: ...
 
+    @property
+    def held(self) -> str | None: ...
+
+
+class PoolerPort(Protocol):
+    """How the model is read."""
+
+    @property
+    def hidden_size(self) -> int: ...
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+    @property
+    def generates(self) -> bool: ...
+
+    @property
+    def is_trained(self) -> bool: ...
+
 
 class EnginePort(Protocol):
     @property
@@ -113,12 +138,28 @@ class EnginePort(Protocol):
         beams: BeamSearchParams,
     ) -> AsyncIterator[RequestOutput]: ...
 
-    async def reset_prefix_cache(self) -> bool: ...
+    @property
+    def card(self) -> ModelCard: ...
+
+    @property
+    def pooler(self) -> PoolerPort: ...
+
+    def encode(self, prompt: list[int], params: PoolingParams, request_id: str, /, terms: RequestTerms) -> AsyncIterator[RequestOutput]: ...
+
+    @property
+    def adapters(self) -> AdapterRegistry: ...
+
+    async def reset_prefix_cache(self, *, running: bool = False, offloaded: bool = False) -> bool: ...
+
+    @property
+    def operations(self) -> EngineOperations: ...
 
 
 class MetricsPort(Protocol):
     def on_http(self, handler: str, method: str, status: int, seconds: float) -> None: ...
 
     def on_rejection(self, reason: str) -> None: ...
+
+    def on_sleep(self, level: int | None) -> None: ...
 
     def render(self) -> bytes: ...

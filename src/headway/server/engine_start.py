@@ -8,17 +8,21 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headway.artifacts.card import ModelCard
 from headway.engine.config import EngineConfig
 from headway.engine.outputs import RequestOutput
+from headway.engine.pooling.pooling_params import PoolingParams
 from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import LoadingError
-from headway.server.engine_port import StatusPort, TokenizerPort
+from headway.server.engine_port import PoolerPort, StatusPort, TokenizerPort
 from headway.server.instruments import Instruments
 from headway.telemetry.metrics import EngineMetrics
 
 if TYPE_CHECKING:
     from headway.engine.async_engine import AsyncEngine
+    from headway.engine.lora.registry import AdapterRegistry
+    from headway.engine.operations.engine_operations import EngineOperations
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,7 @@ class PendingStatus:
     running: int = 0
     waiting: int = 0
     kv_usage: float = 0.0
+    held: str | None = None
 
 
 class PendingEngine:
@@ -77,23 +82,44 @@ class PendingEngine:
     ) -> AsyncIterator[RequestOutput]:
         raise self._not_yet()
 
-    async def reset_prefix_cache(self) -> bool:
+    @property
+    def card(self) -> ModelCard:
+        raise self._not_yet()
+
+    @property
+    def pooler(self) -> PoolerPort:
+        raise self._not_yet()
+
+    @property
+    def adapters(self) -> AdapterRegistry:
+        raise self._not_yet()
+
+    def encode(self, prompt: list[int], params: PoolingParams, request_id: str, /, terms: RequestTerms) -> AsyncIterator[RequestOutput]:
+        raise self._not_yet()
+
+    async def reset_prefix_cache(self, *, running: bool = False, offloaded: bool = False) -> bool:
+        raise self._not_yet()
+
+    @property
+    def operations(self) -> EngineOperations:
         raise self._not_yet()
 
     def _not_yet(self) -> LoadingError:
         return LoadingError("The engine is starting")
 
 
-async def start_engine(config: EngineConfig, metrics: EngineMetrics, watching: Instruments) -> AsyncEngine:
-    """The engine, loading its model on a thread of its own, reporting to `metrics`, the log and what else is watching."""
-    engine = await asyncio.to_thread(_build, config, metrics, watching)
+async def start_engine(config: EngineConfig, metrics: EngineMetrics, watching: Instruments, *, beside: bool = False) -> AsyncEngine:
+    """The engine, loading its model on a thread of its own, reporting to `metrics`, the log and what else is watching. `beside` another one
+    it loads nothing that has no room there."""
+    engine = await asyncio.to_thread(_build, config, metrics, watching, beside)
     engine.start()
     return engine
 
 
-def _build(config: EngineConfig, metrics: EngineMetrics, watching: Instruments) -> AsyncEngine:
+def _build(config: EngineConfig, metrics: EngineMetrics, watching: Instruments, beside: bool) -> AsyncEngine:
     from headway.engine.async_engine import AsyncEngine
     from headway.engine.core import Observers
+    from headway.engine.operations.swap_room import require_room
     from headway.telemetry.stats import RequestStats, StepStats
     from headway.telemetry.stats_log import StatsLog
 
@@ -112,7 +138,10 @@ def _build(config: EngineConfig, metrics: EngineMetrics, watching: Instruments) 
         if log is not None:
             log.close()
 
-    return AsyncEngine(config, Observers(on_step, on_request, watching.around_thread, on_end))
+    observers = Observers(on_step, on_request, watching.around_thread, on_end)
+    if beside:
+        observers.on_plan = require_room
+    return AsyncEngine(config, observers)
 
 
 def describe_cache(metrics: EngineMetrics, engine: AsyncEngine) -> None:

@@ -12,13 +12,16 @@ from starlette.responses import Response
 from headway.errors import HeadwayError, NotFoundError, RequestError
 from headway.http.client_watch import ClientLeft
 from headway.server.routes import NOT_BUILT_ROUTES
+from headway.wire.anthropic.errors import anthropic_error_bytes
 from headway.wire.errors import RETRY_AFTER_SECONDS, error_bytes, reason_of, shape_of
 
 _log = logging.getLogger(__name__)
+_ANTHROPIC = "/v1/messages"
 _CLIENT_LEFT = 499  # not a status of HTTP; it keeps such requests apart in the metrics
 
 
-def error_response(error: BaseException) -> Response:
+def error_response(error: BaseException, path: str = "") -> Response:
+    """In the form that the clients of `path` read."""
     status, _ = shape_of(error)
     headers = {}
     reason = reason_of(error)
@@ -28,7 +31,8 @@ def error_response(error: BaseException) -> Response:
         headers["www-authenticate"] = "Bearer"
     if reason in ("body_too_large", "request_timeout"):
         headers["connection"] = "close"  # the rest of the body is not read
-    return Response(error_bytes(error), status_code=status, headers=headers, media_type="application/json")
+    body = anthropic_error_bytes(error) if _ANTHROPIC in path else error_bytes(error)
+    return Response(body, status_code=status, headers=headers, media_type="application/json")
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -42,7 +46,7 @@ def install_error_handlers(app: FastAPI) -> None:
 async def _known(request: Request, error: Exception) -> Response:
     if shape_of(error).status == 500:
         _log.error("%s failed: %s", request.url.path, error)
-    return error_response(error)
+    return error_response(error, request.url.path)
 
 
 async def _framework(request: Request, error: Exception) -> Response:
@@ -56,9 +60,9 @@ async def _framework(request: Request, error: Exception) -> Response:
             )
         )
     if status == 404:
-        return error_response(NotFoundError(f"There is no route {method} {path}", reason="route_not_found"))
+        return error_response(NotFoundError(f"There is no route {method} {path}", reason="route_not_found"), path)
     if status == 405:
-        response = error_response(RequestError(f"{path} does not take {method}", reason="method_not_allowed"))
+        response = error_response(RequestError(f"{path} does not take {method}", reason="method_not_allowed"), path)
         allowed = getattr(error, "headers", None) or {}
         response.headers.update(allowed)
         return response
@@ -73,4 +77,4 @@ async def _left(request: Request, error: Exception) -> Response:
 
 async def _defect(request: Request, error: Exception) -> Response:
     """The framework raises the error again after this answer, so that the log shows the traceback."""
-    return error_response(error)
+    return error_response(error, request.url.path)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -18,8 +19,24 @@ _log = logging.getLogger(__name__)
 Frames = AsyncGenerator[bytes, None]
 
 
+@dataclass(frozen=True, slots=True)
+class StreamManner:
+    """What an API wants around its frames: `end` after the last one, `error` instead of it, `keep_alive` during silence."""
+
+    end: bytes
+    error: Callable[[BaseException], bytes]
+    keep_alive: bytes
+
+
+def _error_and_done(error: BaseException) -> bytes:
+    return sse.error_frame(error) + sse.DONE
+
+
+OPENAI = StreamManner(sse.DONE, _error_and_done, sse.KEEP_ALIVE)
+
+
 async def open_stream(
-    frames: Frames, watch: ClientWatch, keep_alive: float = 0.0, headers: Mapping[str, str] | None = None
+    frames: Frames, watch: ClientWatch, keep_alive: float = 0.0, headers: Mapping[str, str] | None = None, manner: StreamManner = OPENAI
 ) -> EventStream:
     """Wait for the first frame, so that a request that fails before it gets a status of its own, then stream.
 
@@ -30,7 +47,7 @@ async def open_stream(
     await watch.wait(first, timeout=keep_alive or None)
     if first.done():
         first.result()
-    return EventStream(_joined(first, frames), watch, keep_alive, headers)
+    return EventStream(_joined(first, frames), watch, keep_alive, headers, manner)
 
 
 async def _joined(first: asyncio.Future[bytes], rest: Frames) -> Frames:
@@ -41,16 +58,19 @@ async def _joined(first: asyncio.Future[bytes], rest: Frames) -> Frames:
 
 
 class EventStream(Response):
-    """Sends `frames`, then [DONE]; an error in between becomes one error frame before it."""
+    """Sends `frames`, then the end of `manner`; an error in between becomes its error frame."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, frames: Frames, watch: ClientWatch, keep_alive: float, headers: Mapping[str, str] | None = None):
+    def __init__(
+        self, frames: Frames, watch: ClientWatch, keep_alive: float, headers: Mapping[str, str] | None = None, manner: StreamManner = OPENAI
+    ):
         super().__init__(headers={"cache-control": "no-cache", "x-accel-buffering": "no", **(headers or {})})
         del self.headers["content-length"]
         self._frames = frames
         self._watch = watch
         self._keep_alive = keep_alive
+        self._manner = manner
         self._last_sent = 0.0
         self._ticker: asyncio.Task[None] | None = None
 
@@ -85,7 +105,7 @@ class EventStream(Response):
 
     async def _end(self, send: Send, error: Exception | None) -> None:
         self._stop_ticker()  # nothing may follow the last frame
-        tail = sse.DONE if error is None else sse.error_frame(error) + sse.DONE
+        tail = self._manner.end if error is None else self._manner.error(error)
         await send({"type": "http.response.body", "body": tail, "more_body": False})
 
     def _stop_ticker(self) -> None:
@@ -93,11 +113,11 @@ class EventStream(Response):
             self._ticker.cancel()
 
     async def _tick(self, send: Send) -> None:
-        """A comment after each `keep_alive` seconds without a frame."""
+        """A sign of life after each `keep_alive` seconds without a frame."""
         loop = asyncio.get_running_loop()
         self._last_sent = loop.time()
         while True:
             await asyncio.sleep(self._last_sent + self._keep_alive - loop.time())
             if loop.time() - self._last_sent >= self._keep_alive:
                 self._last_sent = loop.time()
-                await send({"type": "http.response.body", "body": sse.KEEP_ALIVE, "more_body": True})
+                await send({"type": "http.response.body", "body": self._manner.keep_alive, "more_body": True})

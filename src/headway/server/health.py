@@ -18,6 +18,7 @@ STALLED = "engine_stalled"
 async def health(request: Request) -> Response:
     """200 `{"status":"ok"}` when requests can be served; else 503 with what is going on.
 
+    An engine that somebody paused or put to sleep is well, as in vLLM: its status says so.
     A ready engine's progress is in the headers `x-engine-steps`, `x-engine-still-seconds`, `x-engine-running` and
     `x-engine-waiting`, with `?verbose=1` in the body as well. An engine that has work and makes no step is not healthy.
     """
@@ -29,6 +30,8 @@ async def health(request: Request) -> Response:
         return json_response({"status": status.stage, "reason": scrub(status.error or "no reason given")}, 503)
     if status.stage != "ready":
         return json_response({"status": "loading", "stage": status.stage, "progress": round(status.progress, 4)}, 503)
+    if status.held is not None:
+        return json_response({"status": status.held})
     return _moving(state, state.progress.look(status), verbose=request.query_params.get("verbose") == "1")
 
 

@@ -42,7 +42,8 @@ async def _raw(request: Request) -> bytes:
     kept: bytes | None = request.scope.get(_KEPT)
     if kept is not None:
         return kept
-    _require_json(request)
+    require_json(request)
+    _require_plain(request)
     state = state_of(request)
     announced = request.headers.get("content-length", "")
     raw = request.scope[_KEPT] = await read_bytes(request.receive, announced, state.limits, state.settings.request_body_timeout)
@@ -60,7 +61,7 @@ def _parse(raw: bytes, limits: BodyLimits, model: type[T], not_built: tuple[NotB
     return body
 
 
-def _require_json(request: Request) -> None:
+def require_json(request: Request) -> None:
     given = request.headers.get("content-type", "")
     kind = given.partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
@@ -69,6 +70,9 @@ def _require_json(request: Request) -> None:
             reason="media_type_unsupported",
             param="content-type",
         )
+
+
+def _require_plain(request: Request) -> None:
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if coding not in ("identity", ""):
         raise RequestError(

@@ -11,6 +11,7 @@ from typing import cast
 
 from headway.engine.beam_search import BeamSearchParams
 from headway.engine.outputs import RequestOutput
+from headway.engine.pooling.pooling_params import PoolingParams
 from headway.engine.request_terms import ORDINARY, RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.server.engine_port import EnginePort
@@ -25,6 +26,7 @@ class EngineRequest:
     params: SamplingParams
     terms: RequestTerms = ORDINARY
     beams: BeamSearchParams | None = None
+    pooling: PoolingParams | None = None  # the prompt is read; `params` say nothing then
 
 
 Outputs = AsyncGenerator[tuple[int, RequestOutput], None]
@@ -32,6 +34,8 @@ Outputs = AsyncGenerator[tuple[int, RequestOutput], None]
 
 def run(engine: EnginePort, request: EngineRequest) -> AsyncGenerator[RequestOutput, None]:
     """Closing the generator, or cancelling its reader, aborts the request."""
+    if request.pooling is not None:
+        return cast(AsyncGenerator[RequestOutput, None], engine.encode(request.token_ids, request.pooling, request.id, request.terms))
     start: Callable[..., AsyncIterator[RequestOutput]] = (
         engine.generate if request.beams is None else partial(engine.beam_search, beams=request.beams)
     )

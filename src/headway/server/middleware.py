@@ -28,7 +28,7 @@ class UnderPrefix:
 
 
 class Accounting:
-    """HTTP metrics and the server's load."""
+    """HTTP metrics and the server's load; a request keeps the engine that it began with."""
 
     def __init__(self, app: ASGIApp, state: ServerState):
         self._app = app
@@ -51,10 +51,11 @@ class Accounting:
 
         self._state.load += counted
         try:
-            await self._app(scope, receive, note_status)
+            with self._state.one_engine():
+                await self._app(scope, receive, note_status)
         finally:
             self._state.load -= counted
-            handler = path if path in _KNOWN else "none"
+            handler = path if path in _KNOWN else getattr(scope.get("route"), "path", "none")
             self._state.metrics.on_http(handler, scope["method"], status, time.perf_counter() - start)
 
 

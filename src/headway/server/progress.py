@@ -25,7 +25,7 @@ class ProgressWatch:
     """Compares the engine's step counter between looks; somebody looks every now and then, not only when asked.
 
     Stalled: requests are there and no step has ended for more than `bound` seconds; a `bound` of 0 means never. An
-    engine without requests is never stalled.
+    engine without requests, or one that somebody holds, is never stalled.
     """
 
     def __init__(self, bound: float, clock: Callable[[], float] = time.monotonic):
@@ -36,7 +36,7 @@ class ProgressWatch:
 
     def look(self, status: StatusPort) -> Progress:
         now = self._clock()
-        if status.steps != self._steps or not status.requests:
+        if status.steps != self._steps or not status.requests or status.held:
             self._steps, self._since = status.steps, now
         still = now - self._since
         stalled = 0 < self._bound < still

@@ -5,15 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from headway.errors import ContextLengthError, RequestError
 from headway.server.state import ServerState
-from headway.wire.generation_body import GenerationBody
 
 T = TypeVar("T")
 LONG_TEXT = 8192  # characters; more is rendered and tokenized off the event loop
 _MARGIN = 2  # normalizers shorten some texts a little; a text is refused unread only when it is twice too long
+
+
+class CutFields(Protocol):
+    """How a body says which tokens of a prompt are kept."""
+
+    truncate_prompt_tokens: int | None
+
+    @property
+    def truncation_side(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,7 @@ async def off_loop(characters: int, work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work) if characters >= LONG_TEXT else work()
 
 
-def prompt_from_text(state: ServerState, text: str, body: GenerationBody, add_special_tokens: bool) -> PromptTokens:
+def prompt_from_text(state: ServerState, text: str, body: CutFields, add_special_tokens: bool) -> PromptTokens:
     """Raises ContextLengthError without tokenizing when the text has far more characters than the context can hold."""
     tokenizer = state.engine.tokenizer
     if len(text) > LONG_TEXT and len(text) > (most := state.engine.max_model_len * _MARGIN * state.pieces.longest):
@@ -44,7 +52,7 @@ def prompt_from_text(state: ServerState, text: str, body: GenerationBody, add_sp
     return truncated(state, PromptTokens(tokenizer.encode(text, add_special_tokens), text), body)
 
 
-def truncated(state: ServerState, prompt: PromptTokens, body: GenerationBody) -> PromptTokens:
+def truncated(state: ServerState, prompt: PromptTokens, body: CutFields) -> PromptTokens:
     """Cut to `truncate_prompt_tokens`; -1 keeps as much as leaves room for one new token. Raises RequestError."""
     keep = body.truncate_prompt_tokens
     if keep is None:

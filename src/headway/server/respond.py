@@ -15,7 +15,7 @@ from headway.engine.outputs import RequestOutput
 from headway.errors import QueueFullError
 from headway.http.client_watch import ClientWatch
 from headway.server.deadline import seconds_allowed
-from headway.server.event_stream import Frames, open_stream
+from headway.server.event_stream import OPENAI, Frames, StreamManner, open_stream
 from headway.server.load_report import ASKED_BY, report_load
 from headway.server.merged_outputs import EngineRequest, Outputs, merged
 from headway.server.output_log import logged
@@ -31,9 +31,31 @@ async def respond(
     engine_requests: Sequence[EngineRequest],
     frames: Callable[[Outputs], Frames] | None,
     whole: Callable[[list[RequestOutput]], object],
+    manner: StreamManner = OPENAI,
 ) -> Response:
     """`frames` turns outputs into SSE frames and is None for an answer in one piece; `whole` makes that from the last
     output of each engine request. Raises ClientLeft when the client left before its answer."""
+    outputs = outputs_for(state, request, engine_requests)
+    watch = ClientWatch(request.receive, state.closing)
+    streaming = False
+    try:
+        if frames is not None:
+            response: Response = await open_stream(frames(outputs), watch, state.settings.sse_keep_alive_interval, manner=manner)
+            streaming = True
+        else:
+            response = json_response(whole(await watch.run(finals(outputs, len(engine_requests)))))
+        report_load(response, request.headers.get(ASKED_BY), state.engine.status)
+        return response
+    except QueueFullError as error:
+        state.metrics.on_rejection(error.param or error.reason)
+        raise
+    finally:
+        if not streaming:
+            watch.close()
+
+
+def outputs_for(state: ServerState, request: Request, engine_requests: Sequence[EngineRequest]) -> Outputs:
+    """Of the engine, with the time and the trace that the HTTP request gives them. Raises RequestError."""
     if state.settings.enable_log_requests:
         _log_request(engine_requests)
     traced = state.engine.config.otlp_traces_endpoint is not None
@@ -43,24 +65,7 @@ async def respond(
         state.engine,
         [replace(each, terms=replace(each.terms, trace_headers=caller, timeout=timeout)) for each in engine_requests],
     )
-    if state.settings.enable_log_outputs:
-        outputs = logged(outputs, state.settings.max_log_len)
-    watch = ClientWatch(request.receive, state.closing)
-    streaming = False
-    try:
-        if frames is not None:
-            response: Response = await open_stream(frames(outputs), watch, state.settings.sse_keep_alive_interval)
-            streaming = True
-        else:
-            response = json_response(whole(await watch.run(_finals(outputs, len(engine_requests)))))
-        report_load(response, request.headers.get(ASKED_BY), state.engine.status)
-        return response
-    except QueueFullError as error:
-        state.metrics.on_rejection(error.param or error.reason)
-        raise
-    finally:
-        if not streaming:
-            watch.close()
+    return logged(outputs, state.settings.max_log_len) if state.settings.enable_log_outputs else outputs
 
 
 def _log_request(engine_requests: Sequence[EngineRequest]) -> None:
@@ -75,10 +80,10 @@ def _log_request(engine_requests: Sequence[EngineRequest]) -> None:
 
 
 def json_response(value: object, status: int = 200) -> Response:
-    return Response(orjson.dumps(value), status_code=status, media_type="application/json")
+    return Response(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY), status_code=status, media_type="application/json")
 
 
-async def _finals(outputs: Outputs, count: int) -> list[RequestOutput]:
+async def finals(outputs: Outputs, count: int) -> list[RequestOutput]:
     """The last output of each engine request, in order."""
     last: dict[int, RequestOutput] = {}
     async with aclosing(outputs):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from headway.engine.config import EngineConfig
+from headway.errors import HeadwayError
 from headway.http.listener import Listener, listen
 from headway.http.server import HttpServer
 from headway.http.shutdown import drain, on_signals
@@ -16,11 +17,14 @@ from headway.http.tls import tls_context, warn_of_expiry
 from headway.server.app import create_app
 from headway.server.engine_start import PendingEngine, describe_cache, start_engine
 from headway.server.instruments import Instruments, instruments
+from headway.server.lora.adapter_modules import adapter_modules
+from headway.server.lora.first_adapters import first_adapters
 from headway.server.memory_care import give_memory_back
 from headway.server.routes import ROUTES
 from headway.server.run_file import noted, this_process
 from headway.server.settings import ServerSettings
 from headway.server.state import ServerState
+from headway.server.swap.model_swap import ModelSwap
 from headway.telemetry.bucket_choice import chosen_buckets
 from headway.telemetry.logs import configure_logging
 from headway.telemetry.metrics import EngineMetrics
@@ -41,6 +45,7 @@ def serve(config: EngineConfig, settings: ServerSettings, warnings: Sequence[str
     The port is taken first: whoever connects while the model loads is told so. Raises ConfigError when it cannot be.
     """
     tls = tls_context(settings)
+    adapter_modules(settings.lora_modules, config)  # wrong ones end the start at once
     listener = listen(settings)
     try:
         configure_logging("APIServer", level=settings.log_level, secrets=settings.api_key, config_file=settings.log_config_file)
@@ -102,29 +107,51 @@ class _Process:
 
     async def _engine_life(self) -> None:
         """Returns when the process should end because of its engine."""
+        if not await self._first_engine():
+            return
+        await self._until_over("dead")
+        _log.error("The engine died: %s", self._state.engine.status.error)
+        if not self._state.settings.exit_on_engine_death:
+            await asyncio.Event().wait()  # /health tells the reason until somebody ends the process
+
+    async def _first_engine(self) -> bool:
+        """Whether it serves. Nothing here holds on to it after that: another may take its place."""
         pending = self._state.engine
         assert isinstance(pending, PendingEngine)
         engine = self._engine = pending.behind = await start_engine(pending.config, self._metrics, self._watching)
-        await self._until_over(engine, "ready")
+        await self._until_over("ready", engine)
         if not engine.is_ready:
             _log.error("The model cannot be served: %s", engine.status.error)
-            return
-        describe_cache(self._metrics, engine)
+            return False
+        try:
+            adapters = await first_adapters(engine, self._state)
+        except HeadwayError as error:
+            _log.error("The adapters cannot be served: %s", error)
+            return False
+        self._describe(engine)
         if self._state.chat_template is None and engine.tokenizer.chat_template is None:
             _log.warning(
                 "this model has no chat template: /v1/chat/completions will refuse messages. "
                 "--chat-template FILE supplies one; /v1/completions needs none"
             )
-        self._state.engine = engine
+        self._state.swap = ModelSwap(self._state, self._start_beside, self._describe)
+        self._state.serve(engine)
+        self._state.serving.adapters = adapters
         logging.getLogger("uvicorn.error").info("Application startup complete.")
-        await self._until_over(engine, "dead")
-        _log.error("The engine died: %s", engine.status.error)
-        if not self._state.settings.exit_on_engine_death:
-            await asyncio.Event().wait()  # /health tells the reason until somebody ends the process
+        return True
 
-    async def _until_over(self, engine: AsyncEngine, stage: str) -> None:
+    async def _start_beside(self, config: EngineConfig) -> AsyncEngine:
+        return await start_engine(config, self._metrics, self._watching, beside=True)
+
+    def _describe(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        describe_cache(self._metrics, engine)
+        self._metrics.on_sleep(None)
+
+    async def _until_over(self, stage: str, engine: AsyncEngine | None = None) -> None:
+        """`engine` None: whichever serves."""
         stalled = False
-        while (status := engine.status).stage not in (stage, "dead", "stopped"):
+        while (status := (engine or self._state.engine).status).stage not in (stage, "dead", "stopped"):
             seen = self._state.progress.look(status)
             if seen.stalled and not stalled:
                 _log.error("The engine has not ended a step for %.0f s; %d request(s) wait for it", seen.still_seconds, seen.requests)
@@ -134,6 +161,8 @@ class _Process:
     async def _end_engine(self, life: asyncio.Task[None]) -> None:
         """End the engine's thread. One that is loading, or stuck in a step, is left to the end of the process."""
         life.cancel()
+        if self._state.swap is not None:
+            await self._state.swap.close()
         if self._engine is not None and self._engine.is_ready:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._engine.shutdown(), _ENGINE_STOP_SECONDS)

@@ -8,8 +8,10 @@ from typing import Any
 from headway.engine.outputs import OutputKind
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import RequestError
+from headway.server.asked_form import asked_form
 from headway.server.engine_port import EnginePort
 from headway.wire.generation_body import GenerationBody
+from headway.wire.pooling.reading_body import ReadingBody
 
 _FROM_MODEL = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
 
@@ -50,6 +52,8 @@ def sampling_params(
         bad_words=body.bad_words,
         stream_interval=body.stream_interval or stream_interval,
         extra_args=body.vllm_xargs or None,
+        structured_outputs=asked_form(body),
+        thinking_token_budget=None if body.thinking_token_budget == -1 else body.thinking_token_budget,
         **{name: _chosen(getattr(body, name), defaults.get(name), neutral) for name, neutral in _FROM_MODEL.items()},
     )
 
@@ -65,7 +69,7 @@ def check_logprobs(param: str, asked: int | None, engine: EnginePort) -> None:
     )
 
 
-def check_priority(body: GenerationBody, engine: EnginePort) -> None:
+def check_priority(body: GenerationBody | ReadingBody, engine: EnginePort) -> None:
     if body.priority != 0 and engine.config.scheduling_policy != "priority":
         raise RequestError(
             f"priority is {body.priority}, but this server works in order of arrival",

@@ -30,6 +30,10 @@ class ServerSettings(HttpSettings):
     trust_request_chat_template: bool = False
     chat_template_render_timeout: float = 30.0  # VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT; for templates of requests
     exclude_tools_when_tool_choice_none: bool = False
+    enable_auto_tool_choice: bool = False
+    tool_call_parser: str | None = None
+    tool_parser_plugin: str | None = None  # a Python file or module
+    reasoning_parser: str | None = None
     # answers
     return_tokens_as_token_ids: bool = False
     enable_prompt_tokens_details: bool = False
@@ -43,6 +47,11 @@ class ServerSettings(HttpSettings):
     enable_per_request_metrics: bool = False
     middleware: tuple[str, ...] = ()  # import paths
     server_dev_mode: bool = False  # VLLM_SERVER_DEV_MODE
+    enable_responses_api_store: bool = False  # VLLM_ENABLE_RESPONSES_API_STORE
+    # LoRA
+    lora_modules: tuple[str, ...] = ()
+    allow_runtime_lora_updating: bool = False  # VLLM_ALLOW_RUNTIME_LORA_UPDATING
+    lora_folders: tuple[str, ...] = ()  # HEADWAY_LORA_FOLDERS; () = adapters may be loaded from anywhere
     # logs
     enable_log_requests: bool = False
     enable_log_outputs: bool = False

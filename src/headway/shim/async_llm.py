@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Self
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, Self, cast
 
 from headway.engine.async_engine import AsyncEngine
+from headway.engine.lora.lora_request import LoRARequest
 from headway.engine.outputs import RequestOutput
 from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
@@ -42,6 +45,7 @@ class AsyncLLM:
         sampling_params: SamplingParams,
         request_id: str,
         *,
+        lora_request: LoRARequest | None = None,
         priority: int = 0,
     ) -> AsyncIterator[RequestOutput]:
         """Outputs as they come. `prompt`: a text, token ids, {"prompt": ...} or {"prompt_token_ids": ...}."""
@@ -51,7 +55,30 @@ class AsyncLLM:
             text, given = prompt.get("prompt"), prompt.get("prompt_token_ids", prompt.get("prompt"))
         if not isinstance(given, str | list):
             raise RequestError("a prompt needs 'prompt' or 'prompt_token_ids'", param="prompt")
-        return self._engine.generate(given, sampling_params, request_id, RequestTerms(prompt_text=text, priority=priority))
+        terms = RequestTerms(prompt_text=text, priority=priority)
+        if lora_request is None:
+            return self._engine.generate(given, sampling_params, request_id, terms)
+        return self._adapted(given, sampling_params, request_id, terms, lora_request)
+
+    async def _adapted(
+        self, prompt: str | list[int], params: SamplingParams, request_id: str, terms: RequestTerms, lora_request: LoRARequest
+    ) -> AsyncIterator[RequestOutput]:
+        adapter = await asyncio.to_thread(self._engine.adapters.add, lora_request)
+        generating = self._engine.generate(prompt, params, request_id, replace(terms, adapter=adapter))
+        async with aclosing(cast(AsyncGenerator[RequestOutput, None], generating)) as outputs:
+            async for output in outputs:
+                yield output
+
+    async def add_lora(self, lora_request: LoRARequest) -> bool:
+        """Read an adapter before it is asked for. Raises AdapterError, RequestError."""
+        await asyncio.to_thread(self._engine.adapters.add, lora_request)
+        return True
+
+    async def remove_lora(self, lora_id: int) -> bool:
+        return self._engine.adapters.remove(lora_id)
+
+    async def list_loras(self) -> set[int]:
+        return self._engine.adapters.numbers
 
     async def abort(self, request_id: str) -> None:
         await self._engine.abort(request_id)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 _LLM = "headway.engine.llm:LLM"
 _PARAMS = "headway.engine.sampling_params:SamplingParams"
+_POOLING = "headway.engine.pooling.pooling_params:PoolingParams"
 _KINDS = "headway.engine.outputs:OutputKind"
 _ARGS = "headway.shim.engine_args:EngineArgs"
 _ASYNC_ARGS = "headway.shim.engine_args:AsyncEngineArgs"
@@ -32,6 +33,7 @@ _VERSION = {"__version__": "headway.shim.version:ALIAS_VERSION"}
 MODULES: Mapping[str, Mapping[str, str]] = {
     "vllm": {
         "LLM": _LLM,
+        "PoolingParams": _POOLING,
         "SamplingParams": _PARAMS,
         "EngineArgs": _ARGS,
         "AsyncEngineArgs": _ASYNC_ARGS,
@@ -41,13 +43,17 @@ MODULES: Mapping[str, Mapping[str, str]] = {
         **_VERSION,
     },
     "vllm.version": _VERSION,
+    "vllm.pooling_params": {"PoolingParams": _POOLING},
     "vllm.sampling_params": {
         "SamplingParams": _PARAMS,
         "RequestOutputKind": _KINDS,
+        "StructuredOutputsParams": "headway.engine.structured.request:StructuredOutputs",
         "BeamSearchParams": "headway.engine.beam_search:BeamSearchParams",
     },
     "vllm.beam_search": _BEAMS,
     "vllm.config": {"VllmConfig": "headway.engine.config:EngineConfig"},  # what logits processors are given
+    "vllm.lora": {},
+    "vllm.lora.request": {"LoRARequest": "headway.engine.lora.lora_request:LoRARequest"},
     "vllm.outputs": _OUTPUTS,
     "vllm.inputs": _PROMPTS,
     "vllm.engine": {},

@@ -1,7 +1,7 @@
 """Every metric family of the engine, as one table. `telemetry.metrics` fills it, `docs/metrics.md` is printed from it.
 
 Names, labels and buckets follow vLLM 0.32. A family is here only when this engine can fill it truthfully: what
-belongs to a feature that does not exist (speculation, LoRA, sleep, multimodal input, external caches) is absent, not 0.
+belongs to a feature that does not exist (multimodal input) is absent, not 0.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from typing import Literal
 
 PREFIX = "vllm:"
 MEMORY = "headway:memory_bytes"
+OFFLOAD_BYTES = "headway:kv_offload_bytes"
+OFFLOAD_EVICTIONS = "headway:kv_offload_evictions"
+OFFLOAD_USED = "headway:kv_offload_used_bytes"
+SPECULATION = "headway:speculation_active"
 ENGINE_LABELS = ("model_name", "engine")  # on every family whose name carries the prefix
 
 LATENCY = (0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680)
@@ -88,7 +92,15 @@ FAMILIES: tuple[Family, ...] = (
         "Fraction of KV cache blocks in use, 0 to 1.",
         aliases=("vllm:gpu_cache_usage_perc", _SEED + "gpu_cache_usage_perc"),
     ),
+    Family(
+        "vllm:engine_sleep_state", "gauge", "1 for the state that the engine is in: awake, weights_offloaded (level 1) or discard_all (level 2).",
+        labels=("sleep_state",), preset=(("awake",), ("weights_offloaded",), ("discard_all",)),
+    ),
     Family("vllm:cache_config_info", "info", "1, with the cache configuration as labels; present once the model is loaded."),
+    Family(
+        "vllm:lora_requests_info", "info",
+        "Unix time of the last step, with the LoRA adapters that run and that are waited for as labels, and max_lora, how many may run side by side; only with --enable-lora.",
+    ),
     Family(
         MEMORY, "gauge",
         "Bytes of memory: weights (counted), kv_cache (reserved, committed as it is written), activations (the most that one step takes, reckoned).",
@@ -107,7 +119,25 @@ FAMILIES: tuple[Family, ...] = (
     Family("vllm:generation_tokens", "counter", "Tokens generated."),
     Family("vllm:prefix_cache_queries", "counter", "Tokens looked up in the prefix cache."),
     Family("vllm:prefix_cache_hits", "counter", "Tokens found in the prefix cache."),
+    Family("vllm:external_prefix_cache_queries", "counter", "Tokens looked up in the second tier of the KV cache (--kv-offloading-size)."),
+    Family("vllm:external_prefix_cache_hits", "counter", "Tokens found there."),
+    Family(
+        OFFLOAD_BYTES, "counter", "Bytes of KV blocks copied to the second tier (out) and back (in).",
+        labels=("model_name", "direction"),
+    ),
+    Family(OFFLOAD_EVICTIONS, "counter", "Copies in the second tier that made room for others.", labels=("model_name",)),
+    Family(OFFLOAD_USED, "gauge", "Bytes of copies in the second tier.", labels=("model_name",)),
     Family("vllm:iteration_tokens_total", "histogram", "Tokens scheduled in one engine step.", buckets=ITERATION),
+    # speculative decoding
+    Family("vllm:spec_decode_num_drafts", "counter", "Speculative drafts that were verified."),
+    Family("vllm:spec_decode_num_draft_tokens", "counter", "Tokens in these drafts."),
+    Family("vllm:spec_decode_num_accepted_tokens", "counter", "Tokens in these drafts that were accepted."),
+    Family("vllm:spec_decode_num_accepted_tokens_per_pos", "counter", "Accepted tokens by their place in the draft, from 0.", labels=("position",)),
+    Family(
+        SPECULATION, "gauge",
+        "1 while drafts are expected to save time, 0 after speculative decoding switched itself off; absent without --speculative-config.",
+        labels=("model_name",),
+    ),
     # requests
     Family(
         "vllm:request_success",

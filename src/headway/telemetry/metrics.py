@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -15,16 +16,22 @@ from headway.telemetry.metric_families import (
     FAMILIES,
     HTTP_EXCLUDED,
     MEMORY,
+    OFFLOAD_BYTES,
+    OFFLOAD_EVICTIONS,
+    OFFLOAD_USED,
+    SPECULATION,
     UP_TO_CONTEXT,
     Family,
     one_two_five,
 )
 from headway.telemetry.series import LabelValues, Series
-from headway.telemetry.stats import RequestStats, StepStats
+from headway.telemetry.stats import AdapterUse, OffloadStats, RequestStats, StepStats
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4  # of what render() returns
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _CACHE_INFO = "vllm:cache_config_info"
+_LORA_INFO = "vllm:lora_requests_info"
+SLEEP_STATES: Mapping[str, int | None] = {"awake": None, "weights_offloaded": 1, "discard_all": 2}
 
 
 class EngineMetrics(Collector):
@@ -52,7 +59,10 @@ class EngineMetrics(Collector):
         self._shared: LabelValues = (model_name, engine)
         self._lock = threading.Lock()
         self._cache_info: dict[str, str] | None = None
+        self._max_model_len = max_model_len
+        self._adapters: tuple[AdapterUse, float] | None = None  # and when it was so
         self._series = {family.name: self._new_series(family, max_model_len) for family in FAMILIES}
+        self.on_sleep(None)
         self.registry = CollectorRegistry()
         self.registry.register(self)
         ProcessCollector(registry=self.registry)
@@ -63,7 +73,10 @@ class EngineMetrics(Collector):
         return Series(family, self._shared if family.all_labels[:2] == ENGINE_LABELS else (), bounds)
 
     def set_max_model_len(self, max_model_len: int) -> None:
-        """Give the token histograms their buckets. Call it before the first request ends: it starts them anew."""
+        """Give the token histograms their buckets. Call it before the first request ends: it starts them anew, unless nothing changes."""
+        if max_model_len == self._max_model_len:
+            return
+        self._max_model_len = max_model_len
         with self._lock:
             for family in FAMILIES:
                 if family.buckets == UP_TO_CONTEXT:
@@ -100,6 +113,35 @@ class EngineMetrics(Collector):
                 self._observe("iteration_tokens_total", step.scheduled_tokens)
             self._observe("time_to_first_token_seconds", *step.first_token_seconds)
             self._observe("inter_token_latency_seconds", *step.inter_token_seconds)
+            if step.adapters is not None:
+                self._adapters = step.adapters, time.time()
+            if step.offload is not None:
+                self._on_offload(step.offload)
+            if step.drafting is not None:
+                self._speculation(step.drafts, step.drafting)
+
+    def _speculation(self, drafts: tuple[tuple[int, int], ...], drafting: bool) -> None:
+        self._series[SPECULATION].set((self.model_name,), drafting)
+        self._add("spec_decode_num_drafts", len(drafts))
+        for proposed, accepted in drafts:
+            self._add("spec_decode_num_draft_tokens", proposed)
+            self._add("spec_decode_num_accepted_tokens", accepted)
+            for position in range(accepted):
+                self._add("spec_decode_num_accepted_tokens_per_pos", 1, str(position))
+
+    def _on_offload(self, offload: OffloadStats) -> None:
+        self._add("external_prefix_cache_queries", offload.queried_tokens)
+        self._add("external_prefix_cache_hits", offload.found_tokens)
+        self._series[OFFLOAD_BYTES].add((self.model_name, "out"), offload.bytes_out)
+        self._series[OFFLOAD_BYTES].add((self.model_name, "in"), offload.bytes_in)
+        self._series[OFFLOAD_EVICTIONS].add((self.model_name,), offload.evictions)
+        self._series[OFFLOAD_USED].set((self.model_name,), offload.used_bytes)
+
+    def on_sleep(self, level: int | None) -> None:
+        """The engine fell asleep at `level`, or woke up (None)."""
+        with self._lock:
+            for state, each in SLEEP_STATES.items():
+                self._set("engine_sleep_state", each == level, state)
 
     def on_request(self, request: RequestStats) -> None:
         """One finished sequence. n and the longest output are counted with the last sequence of the request."""
@@ -156,14 +198,18 @@ class EngineMetrics(Collector):
                 names = (series.family.name, *(series.family.aliases if self.legacy_names else ()))
                 shown.extend(series.metric(name) for name in names)
             if self._cache_info is not None:
-                shown.append(self._cache_info_metric(self._cache_info))
+                shown.append(self._info_metric(_CACHE_INFO, self._cache_info, 1))
+            if self._adapters is not None:
+                use, when = self._adapters
+                seen = {"waiting_lora_adapters": ",".join(use.waiting), "running_lora_adapters": ",".join(use.running)}
+                shown.append(self._info_metric(_LORA_INFO, {"max_lora": str(use.most), **seen}, when))
         yield from shown
 
-    def _cache_info_metric(self, info: Mapping[str, str]) -> Metric:
+    def _info_metric(self, name: str, info: Mapping[str, str], value: float) -> Metric:
         labels = {**info, **dict(zip(ENGINE_LABELS, self._shared, strict=True))}
-        help_text = next(family.help for family in FAMILIES if family.name == _CACHE_INFO)
-        metric = GaugeMetricFamily(_CACHE_INFO, help_text, labels=list(labels))
-        metric.add_metric(list(labels.values()), 1)
+        help_text = next(family.help for family in FAMILIES if family.name == name)
+        metric = GaugeMetricFamily(name, help_text, labels=list(labels))
+        metric.add_metric(list(labels.values()), value)
         return metric
 
     def _set(self, name: str, value: float, *labels: str) -> None:

@@ -7,6 +7,28 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
+class AdapterUse:
+    """LoRA adapters after a step: how many different ones may run at a time, and the names of those that run and those that are waited for."""
+
+    most: int
+    running: tuple[str, ...]
+    waiting: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class OffloadStats:
+    """What the second tier of the KV cache did in one step: tokens that were looked for there and found, bytes copied out of the pool and
+    back, copies that made room for others. `used_bytes` is the state now."""
+
+    queried_tokens: int = 0
+    found_tokens: int = 0
+    bytes_out: int = 0
+    bytes_in: int = 0
+    evictions: int = 0
+    used_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class StepStats:
     """One engine step. Gauges are values after the step, the rest are increments of this step."""
 
@@ -22,7 +44,11 @@ class StepStats:
     preemptions: int
     preempted_tokens: int  # computed tokens of preempted sequences; their blocks may be found again
     first_token_seconds: tuple[float, ...] = ()
-    inter_token_seconds: tuple[float, ...] = ()
+    inter_token_seconds: tuple[float, ...] = ()  # tokens that a draft brought together count once
+    drafts: tuple[tuple[int, int], ...] = ()  # of each speculative draft, tokens proposed and accepted
+    drafting: bool | None = None  # whether speculation is on; None = the engine was not asked to
+    adapters: AdapterUse | None = None  # with --enable-lora
+    offload: OffloadStats | None = None  # with --kv-offloading-size
 
 
 NOTHING = StepStats(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from headway.errors import ConfigError
+from headway.telemetry.draft_counts import DraftCounts
 from headway.telemetry.stats import StepStats
 
 _log = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class StatsLog:
         self._alarm: Alarm | None = None
         self._opened_at = 0.0
         self._prompt = self._generated = 0
+        self._drafts = DraftCounts()
         self._steps = 0
         self._running = self._waiting = 0
         self._kv_usage = 0.0
@@ -90,6 +92,7 @@ class StatsLog:
             self._running, self._waiting, self._kv_usage = step.running, step.waiting, step.kv_usage
             if step.prefix_queries:
                 self._lookups.append((step.prefix_queries, step.prefix_hits))
+            self._drafts.add(step.drafts)
             if step.preemptions:
                 self._preempted += step.preemptions
                 self._lost += step.preempted_tokens
@@ -117,6 +120,7 @@ class StatsLog:
     def _open(self, now: float) -> None:
         self._opened_at = now
         self._prompt = self._generated = self._steps = 0
+        self._drafts = DraftCounts()
         self._alarm = self._timer(self.interval, self.end_window)
 
     def _log_line(self, seconds: float) -> None:
@@ -133,6 +137,8 @@ class StatsLog:
             self._kv_usage * 100,
             100 * hits / queries if queries else 0.0,
         )
+        if self._drafts.drafts:
+            _log.info("Engine %s: %s", self._name, self._drafts.line(seconds))
 
     def _tell_preemptions(self, now: float) -> None:
         """Warn at once, then at most once per interval with the sum of what came since."""

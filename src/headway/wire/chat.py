@@ -12,6 +12,7 @@ from headway.wire.fields import Body, FromMinusOne, Whole
 from headway.wire.generation_body import GenerationBody
 from headway.wire.messages import Messages
 from headway.wire.timings import RequestTimings
+from headway.wire.tool_fields import ToolChoice, Tools
 from headway.wire.usage import Usage
 
 
@@ -23,8 +24,8 @@ class TemplateFields(Body):
     chat_template: str | None = None
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
     documents: list[dict[str, Any]] | None = None
-    tools: list[dict[str, Any]] | None = None
-    reasoning_effort: str | None = None
+    tools: Tools | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
 
     @model_validator(mode="after")
     def _one_way_to_end_the_prompt(self) -> Self:
@@ -48,7 +49,9 @@ class ChatBody(TemplateFields, GenerationBody):
     top_logprobs: FromMinusOne | None = None
     echo: bool = False
     add_special_tokens: bool = False
-    tool_choice: str | dict[str, Any] | None = None
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool = True
+    include_reasoning: bool = True
 
     @model_validator(mode="after")
     def _fields_of_chat_that_belong_together(self) -> Self:
@@ -78,14 +81,25 @@ class ChatLogprobs(TypedDict):
     content: list[TokenLogprob]
 
 
+class CalledFunction(TypedDict):
+    name: str
+    arguments: str
+
+
+class ToolCall(TypedDict):
+    id: str
+    type: Literal["function"]
+    function: CalledFunction
+
+
 class ChatMessage(TypedDict):
     role: str
-    content: str
+    content: str | None
     refusal: None
     annotations: None
     audio: None
     function_call: None
-    tool_calls: list[dict[str, Any]]
+    tool_calls: list[ToolCall]
     reasoning: str | None
 
 

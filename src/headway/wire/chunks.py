@@ -69,17 +69,20 @@ def chat_choice(
     token_ids: Sequence[int] | None = None,
 ) -> bytes:
     """`role` is given in the first chunk of a choice."""
-    head = b'{"index":%d,"delta":{' % index
-    if role is not None:
-        head += b'"role":' + orjson.dumps(role) + b","
-    parts = [
-        head,
-        b'"content":',
-        orjson.dumps(text),
-        b'},"logprobs":',
-        _json(logprobs),
-        _ending(finish_reason, stop_reason),
-    ]
+    begin = b"{" if role is None else b'{"role":' + orjson.dumps(role) + b","
+    return chat_delta(index, begin + b'"content":' + orjson.dumps(text) + b"}", logprobs, finish_reason, stop_reason, token_ids)
+
+
+def chat_delta(
+    index: int,
+    delta: bytes,
+    logprobs: Any = None,
+    finish_reason: str | None = None,
+    stop_reason: int | str | None = None,
+    token_ids: Sequence[int] | None = None,
+) -> bytes:
+    """`delta` is a JSON object."""
+    parts = [b'{"index":%d,"delta":' % index, delta, b',"logprobs":', _json(logprobs), _ending(finish_reason, stop_reason)]
     if token_ids is not None:
         parts.append(b',"token_ids":' + orjson.dumps(token_ids))
     parts.append(b"}")

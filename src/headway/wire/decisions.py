@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from headway.wire.classify import CommonOptions
 from headway.wire.violations import Violation
@@ -13,6 +13,8 @@ Content: TypeAlias = Any  # text, or any JSON value that stands for text
 QuestionType: TypeAlias = Literal["choice", "noul", "score", "set", "span"]
 QUESTION_TYPES: tuple[QuestionType, ...] = ("choice", "noul", "score", "set", "span")
 
+DECISION_ALIASES: Final = ("jev-latest", "jev-preview")
+"""Names that System One clients give when they mean whatever decides."""
 Dialect: TypeAlias = Literal["system_one", "runtime", "openai"]
 """`runtime`: a System One body that uses anything of the model runtime's own (`options`, `states`, `set`, `over`, ...).
 It is checked more strictly: instructions are required, unknown fields of questions refused, and errors are 400, not 422."""

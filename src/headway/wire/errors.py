@@ -28,6 +28,9 @@ SHAPES: Mapping[str, Shape] = {
     "body_invalid": Shape(400, "Bad Request"),
     "media_type_unsupported": Shape(400, "Bad Request"),
     "context_length_exceeded": Shape(400, "BadRequestError"),
+    "adapter_invalid": Shape(400, "BadRequestError"),
+    "lora_name_invalid": Shape(400, "InvalidUserInput"),
+    "lora_already_loaded": Shape(400, "InvalidUserInput"),
     "chat_template_error": Shape(400, "BadRequestError"),
     "chat_template_missing": Shape(400, "BadRequestError"),
     "chat_template_untrusted": Shape(400, "BadRequestError"),
@@ -41,11 +44,22 @@ SHAPES: Mapping[str, Shape] = {
     # what was asked for is not here
     "not_found": Shape(404, "NotFoundError"),
     "model_not_found": Shape(404, "NotFoundError"),
+    "adapter_not_found": Shape(404, "NotFoundError"),
+    "lora_not_found": Shape(404, "NotFoundError"),
     "route_not_found": Shape(404, "Not Found"),
     "method_not_allowed": Shape(405, "Method Not Allowed"),
     "route_not_built": Shape(501, "NotImplementedError"),
     # not now
     "loading": Shape(503, "ServiceUnavailableError"),
+    "asleep": Shape(503, "ServiceUnavailableError"),
+    "swap_in_progress": Shape(409, "ConflictError"),
+    "profile_active": Shape(409, "ConflictError"),
+    "profile_inactive": Shape(409, "ConflictError"),
+    "sleep_mode_disabled": Shape(400, "BadRequestError"),
+    "profiler_disabled": Shape(400, "BadRequestError"),
+    "swap_failed": Shape(400, "BadRequestError"),
+    "does_not_fit": Shape(507, "InsufficientStorageError"),
+    "no_memory_for_kv": Shape(507, "InsufficientStorageError"),
     "queue_full": Shape(503, "Service Unavailable"),
     "shutting_down": Shape(503, "ServiceUnavailableError"),
     "deadline_exceeded": Shape(504, "DeadlineExceededError"),
@@ -84,7 +98,7 @@ SHAPES: Mapping[str, Shape] = {
     "internal_error": Shape(500, "InternalServerError"),
 }
 
-RETRY_AFTER_SECONDS: Mapping[str, int] = {"loading": 2, "not_ready": 2, "queue_full": 1, "upstream_overloaded": 1, "shutting_down": 5}
+RETRY_AFTER_SECONDS: Mapping[str, int] = {"loading": 2, "asleep": 5, "not_ready": 2, "queue_full": 1, "upstream_overloaded": 1, "shutting_down": 5}
 
 _PATH = re.compile(r"(?<![\w:/.])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")

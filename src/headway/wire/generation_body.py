@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from headway.wire.answer_form import AnswerForm
 from headway.wire.fields import Body, FromMinusOne, FromOne, Number, TokenBias, TokenId, Whole, told
 
 _Plain = str | Whole | Number | bool
@@ -19,7 +20,7 @@ class StreamOptions(Body):
     continuous_usage_stats: bool = False
 
 
-class GenerationBody(Body):
+class GenerationBody(AnswerForm):
     """Ranges of the sampling fields are checked by SamplingParams, token ids by the engine, so that both say it once."""
 
     model: str | None = None
@@ -47,6 +48,7 @@ class GenerationBody(Body):
     include_stop_str_in_output: bool = False
     ignore_eos: bool = False
     min_tokens: Annotated[Whole, told(minimum=0)] = 0
+    thinking_token_budget: FromMinusOne | None = None  # -1 = as many as the model likes
     # the prompt
     truncate_prompt_tokens: FromMinusOne | None = None
     truncation_side: Literal["left", "right"] = "left"

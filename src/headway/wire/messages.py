@@ -16,6 +16,7 @@ _MEDIA_PARTS = {
     "image_url": "images", "input_image": "images", "image_pil": "images", "image_embeds": "images", "image": "images",
     "audio_url": "audio", "input_audio": "audio", "video_url": "video", "video": "video", "file": "files", "input_file": "files",
 }  # fmt: skip
+_PASSED_ON = ("name", "tool_call_id", "reasoning", "reasoning_content")
 _PART_BORDER = "\n"  # as vLLM joins the text parts of one message
 _SCHEMA = {
     "type": "array",
@@ -41,6 +42,7 @@ _SCHEMA = {
             },
             "name": {"type": "string"},
             "tool_call_id": {"type": "string"},
+            "reasoning": {"type": "string"},
             "tool_calls": {
                 "type": "array",
                 "items": {"type": "object", "required": ["function"], "properties": {"function": {"type": "object"}}},
@@ -65,7 +67,7 @@ def _plain(message: dict[str, Any], where: str) -> dict[str, Any]:
             f"{where}.role {shown}, expected one of {', '.join(ROLES)}", param=f"{where}.role", reason="body_invalid"
         )
     out: dict[str, Any] = {"role": role, "content": _content(message.get("content"), f"{where}.content")}
-    for key in ("name", "tool_call_id"):
+    for key in _PASSED_ON:
         if message.get(key) is not None:
             out[key] = _text(message[key], f"{where}.{key}")
     if message.get("tool_calls"):
@@ -100,7 +102,7 @@ def _part(part: Any, where: str) -> str:
 
 
 def _tool_calls(calls: Any, where: str) -> list[dict[str, Any]]:
-    """Earlier tool calls in the talk. Templates want the arguments as an object, clients send them as JSON text."""
+    """Earlier tool calls in the talk. Templates want the arguments as an object, clients send them as its JSON text."""
     if not isinstance(calls, list) or not all(
         isinstance(c, dict) and isinstance(c.get("function"), dict) for c in calls
     ):
@@ -111,14 +113,17 @@ def _tool_calls(calls: Any, where: str) -> list[dict[str, Any]]:
     ]
 
 
-def _arguments(function: dict[str, Any], where: str) -> Any:
+def _arguments(function: dict[str, Any], where: str) -> dict[str, Any]:
+    _text(function.get("name"), f"{where}.function.name")
     arguments = function.get("arguments") or {}
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        return orjson.loads(arguments)
-    except orjson.JSONDecodeError as e:
-        raise RequestError(f"{where}.function.arguments is not JSON: {e}", param=where, reason="body_invalid") from e
+    if isinstance(arguments, str):
+        try:
+            arguments = orjson.loads(arguments) if arguments.strip() else {}
+        except orjson.JSONDecodeError as e:
+            raise RequestError(f"{where}.function.arguments is not JSON: {e}", param=where, reason="body_invalid") from e
+    if not isinstance(arguments, dict):
+        raise _wrong(f"{where}.function.arguments", arguments, "an object, or its JSON text")
+    return arguments
 
 
 def _text(value: Any, where: str) -> str:

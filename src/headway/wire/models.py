@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Literal
 
 from typing_extensions import TypedDict
@@ -33,12 +34,34 @@ class ModelEntry(TypedDict):
     permission: list[ModelPermission]
 
 
+class DecisionModel(TypedDict):
+    """A model as TypeSafe clients read it; `release_date` is a day."""
+
+    name: str
+    description: str
+    release_date: str
+
+
 class ModelList(TypedDict):
+    """`data` for clients of OpenAI, `models` for those of TypeSafe."""
+
     object: Literal["list"]
     data: list[ModelEntry]
+    models: list[DecisionModel]
 
 
-def model_entry(name: str, root: str, created: int, max_model_len: int) -> ModelEntry:
+class DecisionModelList(TypedDict):
+    models: list[DecisionModel]
+
+
+def decision_model(name: str, description: str, created: float) -> DecisionModel:
+    """`created` in seconds since the epoch."""
+    day = datetime.datetime.fromtimestamp(created, datetime.UTC).date().isoformat()
+    return {"name": name, "description": description, "release_date": day}
+
+
+def model_entry(name: str, root: str, created: int, max_model_len: int, parent: str | None = None) -> ModelEntry:
+    """`parent`: the model that an adapter changes; `root` is then the folder of the adapter."""
     permission: ModelPermission = {
         "id": f"modelperm-{name}",
         "object": "model_permission",
@@ -59,7 +82,7 @@ def model_entry(name: str, root: str, created: int, max_model_len: int) -> Model
         "created": created,
         "owned_by": "headway",
         "root": root,
-        "parent": None,
+        "parent": parent,
         "max_model_len": max_model_len,
         "permission": [permission],
     }

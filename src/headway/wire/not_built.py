@@ -26,16 +26,7 @@ class NotBuiltField:
     fix: str = "Leave it out."
 
 
-_GRAMMAR = "structured output (grammars, schemas, regular expressions)"
 COMMON = (
-    NotBuiltField("structured_outputs", _GRAMMAR),
-    NotBuiltField("guided_json", _GRAMMAR),
-    NotBuiltField("guided_regex", _GRAMMAR),
-    NotBuiltField("guided_choice", _GRAMMAR),
-    NotBuiltField("guided_grammar", _GRAMMAR),
-    NotBuiltField(
-        "response_format", _GRAMMAR, lambda v, _: v == {"type": "text"}, 'Leave it out or send {"type": "text"}.'
-    ),
     NotBuiltField(
         "best_of", "sampling more sequences than are returned", lambda v, f: v == (f.get("n") or 1), "Use n."
     ),
@@ -46,21 +37,13 @@ COMMON = (
     ),
     NotBuiltField("kv_transfer_params", "moving KV cache between servers"),
     NotBuiltField("repetition_detection", "stopping at repetitions"),
-    NotBuiltField("thinking_token_budget", "thinking budgets"),
     NotBuiltField("return_token_offsets", "offsets of tokens"),
 )
 COMPLETION = (*COMMON, NotBuiltField("suffix", "filling in the middle"))
 CHAT = (
     *COMMON,
-    NotBuiltField(
-        "tools",
-        "tool calling",
-        lambda v, f: not v or f.get("tool_choice") == "none",
-        'Leave tools out or send tool_choice "none".',
-    ),
-    NotBuiltField("functions", "tool calling"),
-    NotBuiltField("include_reasoning", "separation of reasoning from the answer", lambda v, _: v is True),
-    NotBuiltField("function_call", "tool calling", lambda v, _: v == "none"),
+    NotBuiltField("functions", "the old form of tool calling", fix="Use tools."),
+    NotBuiltField("function_call", "the old form of tool calling", lambda v, _: v == "none", "Use tool_choice."),
     NotBuiltField("mm_processor_kwargs", "images, audio and video"),
     NotBuiltField("media_io_kwargs", "images, audio and video"),
     NotBuiltField("audio", "audio answers"),

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 
 class HealthAnswer(TypedDict):
-    """`status`: ok, loading, stalled, stopping, dead or stopped; the rest as far as it is known in that state."""
+    """`status`: ok, asleep, paused, loading, stalled, stopping, dead or stopped; the rest as far as it is known in that state."""
 
     status: str
     stage: NotRequired[str]

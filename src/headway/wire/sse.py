@@ -17,3 +17,8 @@ def frame(payload: bytes) -> bytes:
 def error_frame(error: BaseException) -> bytes:
     """An error after the stream has begun; the caller still ends the stream with DONE."""
     return frame(error_bytes(error))
+
+
+def named_frame(name: str, payload: bytes) -> bytes:
+    """One event with a name, as Responses and Messages have them."""
+    return b"event: " + name.encode() + b"\n" + frame(payload)

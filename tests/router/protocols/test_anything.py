@@ -19,12 +19,13 @@ from headway.router.protocols.anthropic.request import chat_body as messages_cha
 from headway.router.protocols.chat import check_chat
 from headway.router.protocols.completions_endpoint import CompletionTranslation, routed_chat
 from headway.router.protocols.errors import foreign_error
-from headway.router.protocols.responses.answer import new_response, whole_response
-from headway.router.protocols.responses.items import input_items
+from headway.router.protocols.responses.answer import whole_response
 from headway.router.protocols.responses.request import chat_body as responses_chat
 from headway.router.protocols.responses.request import check_request
 from headway.router.protocols.responses.stream import ResponseStream
 from headway.router.protocols.translation import Losses
+from headway.wire.responses.answer import new_response
+from headway.wire.responses.input import input_items
 
 WORDS = st.sampled_from([
     "text", "image", "tool_use", "tool_result", "document", "thinking", "function", "function_call", "function_call_output", "message", "reasoning",

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headway.router.protocols.part_order as part_order
-from headway.router.protocols.deltas import CallPart, Delta
 from headway.router.protocols.part_order import PartOrder
 from headway.router.upstream.errors import UpstreamError
+from headway.wire.answer_delta import CallPart, Delta
 from tests.router.listener.live_front import LiveFront, events, run
 from tests.router.protocols.test_messages import TOOL, USER, delta
 from tests.router.upstream.scripted_backend import DONE, ScriptedBackend, streams

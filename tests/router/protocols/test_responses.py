@@ -11,10 +11,10 @@ import openai
 import pytest
 
 from headway.errors import HeadwayError
-from headway.router.protocols.responses.items import chat_messages, input_items
 from headway.router.protocols.responses.request import check_request
 from headway.router.protocols.responses.store import MemoryStore
 from headway.router.protocols.translation import Losses
+from headway.wire.responses.input import chat_messages, input_items
 from tests.router.listener.live_front import LiveFront, run
 from tests.router.protocols.test_messages import call, completion, delta
 from tests.router.upstream.scripted_backend import DONE, ScriptedBackend, answers, streams
@@ -177,8 +177,8 @@ def test_the_store_in_memory_forgets_by_age_and_number() -> None:
         now[0] = 11
         assert await store.get("b") is None
         await store.put("d", {})
-        assert list(store._records) == ["d"]
-        assert store._bytes == 2
+        assert list(store.records._records) == ["d"]
+        assert store.records._bytes == 2
 
     asyncio.run(work())
 

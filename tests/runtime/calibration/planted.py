@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from headway.decisions.planner import decisions_planner
+from headway.decisions.question import Question, QuestionType, Subject
+from headway.decisions.reader import DecisionReader, QuestionPlan, Reading
 from headway.runtime.calibration.scoring import ScoredExample
-from headway.runtime.decisions.planner import decisions_planner
-from headway.runtime.decisions.question import Question, QuestionType, Subject
-from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.row import ItemFailure, Outcome, Row

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from headway.decisions.calibration import Calibration
+from headway.decisions.planner import DecisionsPlanner
 from headway.errors import ArtifactError
-from headway.runtime.calibration.calibration import Calibration
 from headway.runtime.calibration.store import beside, write_calibration
-from headway.runtime.decisions.planner import DecisionsPlanner
 from headway.runtime.execution.device_thread import DeviceThread
 from headway.runtime.loading.loader import ModelLoader
 from headway.runtime.loading.model_entry import ModelEntry

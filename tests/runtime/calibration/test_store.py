@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from headway.decisions.buckets import bucket_of
+from headway.decisions.calibration import Calibration, Threshold
 from headway.errors import ArtifactError
 from headway.runtime.calibration.attach import attach
-from headway.runtime.calibration.buckets import bucket_of
-from headway.runtime.calibration.calibration import Calibration, Threshold
 from headway.runtime.calibration.store import FILE_NAME, FORMAT, cached, find_calibration, place_for, write_calibration
 from headway.runtime.package import Package
 from headway.runtime.plan import run_plan

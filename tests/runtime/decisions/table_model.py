@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from headway.runtime.decisions.planner import decisions_planner
-from headway.runtime.decisions.question import Option, Question, QuestionType, Subject
-from headway.runtime.decisions.reader import DecisionReader, FoundSpan, QuestionPlan, Reading
+from headway.decisions.planner import decisions_planner
+from headway.decisions.question import Option, Question, QuestionType, Subject
+from headway.decisions.reader import DecisionReader, FoundSpan, QuestionPlan, Reading
 from headway.runtime.loaded_model import LoadedModel, Planner, Surface
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.plan import run_plan

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.runtime.decisions.asking import cut
+from headway.decisions.asking import cut
 from tests.runtime.decisions.table_model import TableModel, TableReader, answer
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jevcompat import validate
 
-from headway.runtime.decisions.confidence import choice_confidence, score_confidence
+from headway.decisions.confidence import choice_confidence, score_confidence
 
 distributions = st.lists(st.floats(0.001, 1), min_size=1, max_size=40).map(lambda parts: np.array(parts) / sum(parts))
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from headway.decisions.planner import decisions_planner
+from headway.decisions.question import Question, QuestionType, Subject
+from headway.decisions.reader import DecisionReader, QuestionPlan, Reading
 from headway.errors import ArtifactError
-from headway.runtime.decisions.planner import decisions_planner
-from headway.runtime.decisions.question import Question, QuestionType, Subject
-from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
 from headway.runtime.loaded_model import LoadedModel, Planner, Surface
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.quality.evaluation import TypeQuality, at_least, evaluate, quality_of

@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from headway.artifacts.tokenizer import tokenizer_at
+from headway.decisions.answers import softmax
+from headway.decisions.question import Subject
+from headway.decisions.reader import QuestionPlan
 from headway.errors import HeadwayError
-from headway.runtime.decisions.answers import softmax
-from headway.runtime.decisions.question import Subject
-from headway.runtime.decisions.reader import QuestionPlan
 from headway.runtime.family import Placement
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.package import Package

@@ -10,8 +10,8 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from headway.decisions.question import Option, Question
 from headway.errors import RequestError
-from headway.runtime.decisions.question import Option, Question
 from headway.runtime.tasks.entailment_reader import entailment_label
 from headway.wire.decisions import DecisionPart, DecisionRequest
 from tests.runtime.tasks.task_models import TaskModels, answer, answer_together, load

@@ -54,7 +54,7 @@ def chosen_set() -> str | None:
     if wanted == "auto":
         return library.sets[0] if library.sets else None
     if wanted not in library.sets:
-        there = ", ".join(("auto", "torch", *library.sets))
+        there = ", ".join(("auto", "torch", *library.sets, "triton"))
         raise ConfigError(
             f"{VARIABLE}={wanted}: there are no such kernels here; {library.missing or 'they need other instructions'}",
             reason="unknown_kernels", param=VARIABLE, fix=f"Use one of: {there}.",

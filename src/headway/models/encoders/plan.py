@@ -14,6 +14,7 @@ from headway.kernels.huge_pages import use_huge_pages
 from headway.kernels.interface import Kernels
 from headway.kernels.invariant_backend import INVARIANT
 from headway.models.checkpoint_tensors import refuse_missing, refuse_shapes
+from headway.models.cpu_only import refuse_other_devices
 from headway.models.encoders.architecture import EncoderArchitecture
 from headway.models.encoders.encoder import Encoder
 from headway.models.encoders.encoder_config import EncoderConfig
@@ -103,6 +104,7 @@ class NativeEncoderPlan:
             raise NotBuiltError(
                 f"batch invariance of {self.card.model_type}", param="batch_invariant", fix="Leave it out, or use another architecture."
             )
+        refuse_other_devices(kernels, f"the encoder {self.card.model_type}")
         encoder = NativeEncoder(self.config, dtype, kernels)
         fill_from_card(encoder, self.card, self.weights, kernels, progress, head=False, rounding=self.rounding)
         encoder.prepare()

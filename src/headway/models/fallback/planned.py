@@ -20,6 +20,7 @@ from headway.kernels.huge_pages import use_huge_pages
 from headway.kernels.interface import Kernels
 from headway.kernels.invariant_backend import INVARIANT
 from headway.models.causal_lm import CausalLM
+from headway.models.cpu_only import refuse_other_devices
 from headway.models.fallback import attention
 from headway.models.fallback.fixed_rope import fix_frequencies
 from headway.models.fallback.head import decoder_of, head_of
@@ -54,6 +55,7 @@ class FallbackPlan:
                 f"--batch-invariant is not built for {self.chosen.architecture}, whose layers are those of transformers (the fallback)",
                 param="batch_invariant", fix="Leave it out, or use a model that Headway runs natively.",
             )  # fmt: skip
+        refuse_other_devices(kernels, f"{self.chosen.architecture}, whose layers are those of transformers (the fallback),")
         _log.warning(
             "%s is run by transformers (the fallback), which is slower than a native implementation", self.chosen.architecture
         )

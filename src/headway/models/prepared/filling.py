@@ -11,9 +11,9 @@ import torch
 
 from headway.artifacts.card import ModelCard
 from headway.errors import ArtifactError
-from headway.kernels.integer_weight import IntegerMatrix
 from headway.kernels.interface import Kernels
-from headway.models.fill import Fillable, Progress, Stack, fill_stacks, read_stack
+from headway.models.fill import Fillable, Matrix, Progress, Stack, fill_stacks, read_stack
+from headway.models.float8_stacks import as_float8
 from headway.models.integer_stacks import IntegerReader, integer_forms, integer_share, loaded_stacks
 from headway.models.online_rounding import round_stack
 from headway.models.prepared.file_layout import layout
@@ -47,17 +47,17 @@ def fill_from_card(
     with _keeping(key if mapped is None else None, dense) as kept, WeightReader(card) as reader:
         packed = IntegerReader(reader, card.tensors, model.config, rounding)
 
-        def stack_of(stack: Stack) -> torch.Tensor | IntegerMatrix:
+        def stack_of(stack: Stack) -> Matrix:
             if stack.kind == "weight" and stack.module in forms:
                 return packed.matrix(stack, forms[stack.module])
             if mapped is not None:
-                return mapped(stack)
+                return as_float8(stack, mapped(stack), rounding, kernels.float8)
             tensor = read_stack(stack, reader.read_into, card.tensors, model.config)
             round_stack(stack, tensor, rounding)
             kept.add(stack, tensor)
-            return tensor
+            return as_float8(stack, tensor, rounding, kernels.float8)
 
-        fill_stacks(model, card.tensors, stacks, stack_of, progress, head=head)
+        fill_stacks(model, card.tensors, stacks, stack_of, progress, head=head, device=kernels.device)
     if mapped is not None:
         mapped.let_go()
 

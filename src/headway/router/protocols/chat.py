@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from headway.errors import RequestError
@@ -44,11 +43,3 @@ def require_model(body: dict[str, Any]) -> None:
         raise RequestError("model is required", param="model", reason="model_required", fix='Use "vllm-sr/auto" to let the router choose.')
     if not isinstance(model, str):
         raise RequestError("model must be a string", param="model")
-
-
-def listed_tools(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The tools of a request of any protocol; none is an empty list. Raises RequestError for what is no list of objects."""
-    tools = body.get("tools")
-    if tools is not None and not (isinstance(tools, list) and all(isinstance(tool, Mapping) for tool in tools)):
-        raise RequestError("tools must be a list of objects", param="tools")
-    return tools or []

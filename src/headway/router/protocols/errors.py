@@ -7,20 +7,12 @@ from typing import Any, Final
 
 import orjson
 
+from headway.wire.anthropic.errors import anthropic_envelope, anthropic_error_bytes, anthropic_error_event
 from headway.wire.errors import error_body, error_bytes, shape_of
 from headway.wire.sse import frame
 
-_ANTHROPIC_TYPES: Final = {
-    400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error", 405: "invalid_request_error",
-    408: "timeout_error", 413: "request_too_large", 415: "invalid_request_error", 422: "invalid_request_error", 429: "rate_limit_error",
-    503: "overloaded_error", 504: "timeout_error", 529: "overloaded_error",
-}  # fmt: skip
 _UNREADABLE: Final = frozenset({"body_invalid", "body_too_deep"})
 _SYSTEM_ONE_TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 503: "overloaded_error"}
-
-
-def anthropic_type(status: int) -> str:
-    return _ANTHROPIC_TYPES.get(status, "api_error")
 
 
 def rendered_for(protocol: str, error: BaseException) -> tuple[int, bytes]:
@@ -28,7 +20,7 @@ def rendered_for(protocol: str, error: BaseException) -> tuple[int, bytes]:
     status = shape_of(error).status
     if protocol in ("systemone", "decisions"):
         return _system_one(protocol, status, error_body(error)["error"])
-    return status, orjson.dumps(_anthropic(status, error_body(error)["error"])) if protocol == "anthropic" else error_bytes(error)
+    return status, anthropic_error_bytes(error) if protocol == "anthropic" else error_bytes(error)
 
 
 def last_event(protocol: str, error: BaseException) -> bytes:
@@ -52,13 +44,9 @@ def foreign_error(protocol: str, status: int, raw: bytes) -> bytes:
     if isinstance(error["code"], int):
         error["code"] = str(error["code"])
     try:
-        return orjson.dumps(_anthropic(status, error) if protocol == "anthropic" else {"error": error})
+        return orjson.dumps(anthropic_envelope(status, error) if protocol == "anthropic" else {"error": error})
     except orjson.JSONEncodeError:  # nested deeper than can be written
         return foreign_error(protocol, status, b"")
-
-
-def _anthropic(status: int, error: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "error", "error": {**error, "type": anthropic_type(status)}}
 
 
 def _system_one(protocol: str, status: int, error: Mapping[str, Any]) -> tuple[int, bytes]:
@@ -74,14 +62,10 @@ def _openai_event(error: BaseException) -> bytes:
     return frame(error_bytes(error))
 
 
-def _anthropic_event(error: BaseException) -> bytes:
-    return b"event: error\n" + frame(orjson.dumps(_anthropic(shape_of(error).status, error_body(error)["error"])))
-
-
 def _responses_event(error: BaseException) -> bytes:
     told = error_body(error)["error"]
     body = {"type": "error", "code": told["reason"], "message": told["message"], "param": told["param"], "sequence_number": 0}
     return b"event: error\n" + frame(orjson.dumps(body))
 
 
-_LAST_EVENTS: Mapping[str, Callable[[BaseException], bytes]] = {"anthropic": _anthropic_event, "responses": _responses_event}
+_LAST_EVENTS: Mapping[str, Callable[[BaseException], bytes]] = {"anthropic": anthropic_error_event, "responses": _responses_event}

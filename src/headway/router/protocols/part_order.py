@@ -7,8 +7,8 @@ from typing import Final, TypeAlias
 
 import orjson
 
-from headway.router.protocols.deltas import Delta
 from headway.router.upstream.errors import UpstreamError
+from headway.wire.answer_delta import Delta
 
 MOST_HELD: Final = 16 * 1024 * 1024  # characters
 Kind: TypeAlias = tuple[str, int]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from headway.runtime.calibration.calibration import Calibration
-from headway.runtime.decisions.planner import DecisionsPlanner
+from headway.decisions.calibration import Calibration
+from headway.decisions.planner import DecisionsPlanner
 from headway.runtime.loaded_model import LoadedModel
 
 _log = logging.getLogger(__name__)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from headway.artifacts.resumable_download import file_sha256
+from headway.decisions.planner import DecisionsPlanner
 from headway.errors import ConfigError
 from headway.runtime.calibration.labelled import LabelledState
 from headway.runtime.calibration.report import FitReport, FitSettings, fit_all
 from headway.runtime.calibration.scoring import score_examples
 from headway.runtime.calibration.store import beside, cached, place_for, write_calibration
-from headway.runtime.decisions.planner import DecisionsPlanner
 from headway.runtime.one_model import OneModel
 from headway.version import __version__
 

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from headway.decisions.reader import FloatArray
 from headway.runtime.calibration.scoring import ScoredExample
-from headway.runtime.decisions.reader import FloatArray
 
 LEAST: Final = 0.05
 MOST: Final = 20.0

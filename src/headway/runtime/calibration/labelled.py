@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from headway.decisions.question import Content, Question
 from headway.errors import ConfigError, RequestError
-from headway.runtime.decisions.question import Content, Question
 from headway.wire.decision_body import read_decision_body
 from headway.wire.decisions import InvalidQuestion
 

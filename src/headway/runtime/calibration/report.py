@@ -10,9 +10,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from headway.decisions.buckets import BUCKETS, bucket_key
+from headway.decisions.calibration import Calibration, Threshold
+from headway.decisions.question import QuestionType
+from headway.decisions.reader import FloatArray
 from headway.errors import ConfigError
-from headway.runtime.calibration.buckets import BUCKETS, bucket_key
-from headway.runtime.calibration.calibration import Calibration, Threshold
 from headway.runtime.calibration.fit import (
     LEAST,
     MOST,
@@ -27,8 +29,6 @@ from headway.runtime.calibration.fit import (
     stack,
 )
 from headway.runtime.calibration.scoring import ScoredExample
-from headway.runtime.decisions.question import QuestionType
-from headway.runtime.decisions.reader import FloatArray
 
 TYPES: Final[tuple[QuestionType, ...]] = ("choice", "noul", "score", "set")
 _NEAR: Final = 1.001

@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 import orjson
 
+from headway.decisions.planner import DecisionsPlanner
+from headway.decisions.question import QuestionType, Subject
+from headway.decisions.reader import FloatArray, QuestionPlan
+from headway.decisions.suitability import suited
 from headway.runtime.calibration.labelled import Labelled, LabelledState
-from headway.runtime.decisions.planner import DecisionsPlanner
-from headway.runtime.decisions.question import QuestionType, Subject
-from headway.runtime.decisions.reader import FloatArray, QuestionPlan
-from headway.runtime.decisions.suitability import suited
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.row import ItemFailure
 

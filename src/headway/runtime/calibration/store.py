@@ -13,9 +13,9 @@ from typing import Any, Final, NoReturn
 
 from headway.artifacts.bounded_json import read_json_object
 from headway.artifacts.cache_folders import headway_cache
+from headway.decisions.calibration import Calibration, Threshold
 from headway.errors import ArtifactError
 from headway.runtime import model_records
-from headway.runtime.calibration.calibration import Calibration, Threshold
 from headway.runtime.package import Package
 
 FORMAT: Final = "headway-calibration-1"

@@ -1,1 +1,1 @@
-"""Questions about a state: their forms, how models read them, how answers are worked out."""
+"""Families of models that answer questions without a package of their own; how questions are planned is in `headway.decisions`."""

@@ -15,7 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from headway.decisions.label_logits.wanted import LabelLogits
 from headway.runtime.row import Row
+
+__all__ = ["HiddenAt", "LabelLogits", "Wanted", "first_wanted", "wanted_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +26,6 @@ class HiddenAt:
     """Indices into the row's tokens, 0 <= p < length. In any order; at least one."""
 
     positions: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelLogits:
-    """Token ids; at least one."""
-
-    token_ids: tuple[int, ...]
 
 
 Wanted: TypeAlias = HiddenAt | LabelLogits

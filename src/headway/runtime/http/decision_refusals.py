@@ -6,42 +6,38 @@ carries what its form needs and never contradicts itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from headway.errors import HeadwayError
 from headway.runtime.http.call import Fields, Refuse
 from headway.runtime.http.refusal import Refusal, code_of, headers_of, message_of, worker_refusal
 from headway.wire.decision_body import is_runtime
+from headway.wire.decision_errors import (
+    TOO_LONG,
+    TOO_LONG_STATUS,
+    VALIDATION_STATUS,
+    detail_of,
+    openai_type,
+    violations_of,
+)
 from headway.wire.openai_decisions import is_openai
-from headway.wire.violations import SchemaError, Violation
 
-_UNREADABLE: Final = frozenset({"body_invalid", "body_too_deep"})
-_VALIDATION_STATUS: Final = 422
-_TOO_LONG: Final = ("context_length_exceeded", 413, "request_too_large")  # reason, status, code
-_MAX_VIOLATIONS: Final = 50
-_ERROR_TYPES: Final[Mapping[int, str]] = {
-    401: "authentication_error", 403: "permission_error", 429: "rate_limit_error", 500: "api_error", 503: "overloaded_error",
-}  # fmt: skip
-_OPENAI_TYPES: Final[Mapping[int, str]] = {401: "authentication_error", 429: "rate_limit_error", 500: "server_error", 503: "server_error"}
+_TOO_LARGE: Final = "request_too_large"  # the worker's code for a prompt over the limit
 
 
 def system_one_refusal(error: BaseException) -> Refusal:
     """422 with `detail[]` for a body that breaks the protocol, `detail.error_type` and `detail.message` for the rest."""
     plain = detailed_refusal(error)
-    return plain if not _violations(error) else Refusal(_VALIDATION_STATUS, plain.body, plain.headers)
+    return Refusal(VALIDATION_STATUS, plain.body, plain.headers) if violations_of(error, message_of(error)) else plain
 
 
 def detailed_refusal(error: BaseException) -> Refusal:
     """The worker's own form with its own status, and `detail` beside it."""
     plain = worker_refusal(error)
-    reason, status, code = _TOO_LONG
-    if isinstance(error, HeadwayError) and error.reason == reason:
-        plain = Refusal(status, {"error": {"code": code, "message": message_of(error)}}, plain.headers)
-    violations = _violations(error)
-    detail: Any = [_entry(violation) for violation in violations[:_MAX_VIOLATIONS]]
-    if not violations:
-        detail = {"error_type": _ERROR_TYPES.get(plain.status, "api_usage_error"), "message": message_of(error)}
+    message = message_of(error)
+    if isinstance(error, HeadwayError) and error.reason == TOO_LONG:
+        plain = Refusal(TOO_LONG_STATUS, {"error": {"code": _TOO_LARGE, "message": message}}, plain.headers)
+    detail = detail_of(violations_of(error, message), plain.status, message)
     return Refusal(plain.status, {**plain.body, "detail": detail}, plain.headers)
 
 
@@ -49,8 +45,7 @@ def openai_refusal(error: BaseException) -> Refusal:
     """`{"error": {"message", "type", "param", "code"}}`."""
     status, code = code_of(error)
     param = error.param if isinstance(error, HeadwayError) else None
-    kind = _OPENAI_TYPES.get(status, "invalid_request_error")
-    return Refusal(status, {"error": {"message": message_of(error), "type": kind, "param": param, "code": code}}, headers_of(error))
+    return Refusal(status, {"error": {"message": message_of(error), "type": openai_type(status), "param": param, "code": code}}, headers_of(error))
 
 
 def system_one_style(fields: Fields | None) -> Refuse:
@@ -73,15 +68,3 @@ def decisions_style(fields: Fields | None) -> Refuse:
 def _anybodys_refusal(error: BaseException) -> Refusal:
     refusal, detail = openai_refusal(error), detailed_refusal(error).body["detail"]
     return Refusal(refusal.status, {**refusal.body, "detail": detail}, refusal.headers)
-
-
-def _violations(error: BaseException) -> tuple[Violation, ...]:
-    if isinstance(error, SchemaError):
-        return error.violations
-    if isinstance(error, HeadwayError) and error.reason in _UNREADABLE:
-        return (Violation(("body",), message_of(error), "json_invalid"),)
-    return ()
-
-
-def _entry(violation: Violation) -> dict[str, Any]:
-    return {"type": violation.kind, "loc": list(violation.loc), "msg": violation.message}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
@@ -12,6 +11,7 @@ from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.model_facts import HeadFacts
 from headway.runtime.quality.record import quality_notes, readout_of
 from headway.runtime.served_model import Running, ServedModel, ServedModels
+from headway.wire.models import DecisionModel, decision_model
 
 _OWNER = "headway"
 
@@ -27,12 +27,9 @@ def models_document(models: ServedModels, started: float, limits: dict[str, int]
     }
 
 
-def typesafe_list(models: ServedModels, started: float, which: Callable[[ServedModel], bool]) -> list[dict[str, str]]:
+def typesafe_list(models: ServedModels, started: float, which: Callable[[ServedModel], bool]) -> list[DecisionModel]:
     """Entries as TypeSafe's clients read them."""
-    date = datetime.datetime.fromtimestamp(started, datetime.UTC).date().isoformat()
-    return [
-        {"name": model.name, "description": _description(model), "release_date": date} for model in models.models if which(model)
-    ]
+    return [decision_model(model.name, _description(model), started) for model in models.models if which(model)]
 
 
 def decision_models(models: ServedModels, started: float) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import comb
 from typing import Any, Final
 
-from headway.runtime.decisions.question import QuestionType
+from headway.decisions.question import QuestionType
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.plan import run_plan
 from headway.runtime.quality.labelled_set import LabelledQuestion

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from headway.artifacts.bounded_json import read_json_object
 from headway.artifacts.cache_folders import headway_cache
+from headway.decisions.question import QuestionType
 from headway.errors import ArtifactError
-from headway.runtime.decisions.question import QuestionType
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.model_records import write_json
 from headway.runtime.quality.evaluation import TypeQuality

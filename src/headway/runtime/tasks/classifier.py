@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from headway.decisions.planner import decisions_planner
 from headway.errors import ArtifactError, PackageError
 from headway.quantization.weight_reader import WeightReader
-from headway.runtime.decisions.planner import decisions_planner
 from headway.runtime.family import Placement
 from headway.runtime.loaded_model import LoadedModel, Planner, Surface
 from headway.runtime.model_facts import HeadFacts, ModelFacts, RerankExit, RerankFacts

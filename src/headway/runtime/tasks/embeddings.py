@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from headway.runtime.tasks.sentence_layout import SentenceLayout
 from headway.runtime.tasks.sequence_text import SequenceText
 from headway.runtime.tasks.task_model import RowDetail
 from headway.wire.classify import InvalidInput
+from headway.wire.embedding_answer import embedding_entry, embedding_list
 from headway.wire.embeddings import EmbeddingInput, EmbeddingsRequest, Media, Text, TokenIds
 
 READOUT: Final = "embed"
@@ -64,7 +64,7 @@ class EmbeddingsPlanner:
         if request.single:
             _raise_failure(results[0])
         data = [
-            {"object": "embedding", "index": i, "embedding": _encoded(result.value, request.base64), "input": result.usage.body()}
+            {**embedding_entry(i, result.value, request.base64), "input": result.usage.body()}
             if isinstance(result, Answered)
             else {"object": "embedding", **failed_item(i, result)}
             for i, result in enumerate(results)
@@ -75,8 +75,7 @@ class EmbeddingsPlanner:
         }  # fmt: skip
         if self._media:
             representation |= _modality(request.inputs)
-        return {"object": "list", "data": data, "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-                "meta": {"representation": representation}}  # fmt: skip
+        return {**embedding_list(data, tokens), "meta": {"representation": representation}}
 
     def _asked(self, request: EmbeddingsRequest) -> _Asked:
         """Raises RequestError for what the model does not have."""
@@ -164,11 +163,6 @@ def _modality(inputs: Sequence[EmbeddingInput]) -> dict[str, str]:
     """That of all inputs; left out where they differ."""
     kinds = {given.modality if isinstance(given, Media) else "text" for given in inputs if not isinstance(given, InvalidInput)}
     return {"modality": kinds.pop()} if len(kinds) == 1 else {}
-
-
-def _encoded(vector: npt.NDArray[np.float32], as_base64: bool) -> Any:
-    """Base64 of little-endian float32, or the array: JSON holds the shortest decimals that are those float32 again."""
-    return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii") if as_base64 else np.ascontiguousarray(vector)
 
 
 def _raise_failure(found: Item | Answered) -> None:

@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from headway.runtime.decisions.content import text_of
-from headway.runtime.decisions.question import Question, Subject
-from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.content import text_of
+from headway.decisions.question import Question, Subject
+from headway.decisions.reader import DecisionReader, QuestionPlan, Reading
 from headway.runtime.long_input.bounded_text import Content
 from headway.runtime.row import ItemFailure, Outcome
 from headway.runtime.tasks.input_usage import too_long

@@ -21,7 +21,7 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from headway.runtime.decisions.reader import FoundSpan
+from headway.decisions.reader import FoundSpan
 from headway.runtime.tasks.tags import Tag
 
 WordStrategy = Literal["token", "first", "max", "average"]

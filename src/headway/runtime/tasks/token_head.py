@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from headway.runtime.decisions.reader import FoundSpan
+from headway.decisions.reader import FoundSpan
 from headway.runtime.long_input.bounded_text import Content, Offset
 from headway.runtime.long_input.windows import Window, deepest, windows
 from headway.runtime.model_facts import HeadFacts, Overflow

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import models
 
 from headway.artifacts.tokenizer import Tokenizer
-from headway.runtime.decisions.label_logits.defused import defuser
+from headway.decisions.label_logits.defused import defuser
 
 PIECES = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|im_", "start|>", "<", "|", ">", "<<|im_end|>|im_end|>", "a", " ", "é", "\u200b"]
 

@@ -13,13 +13,13 @@ import torch
 
 from headway.artifacts.model_cards import card_of_path
 from headway.artifacts.tokenizer import Tokenizer
+from headway.decisions.label_logits.reader import LabelLogitsOptions, LabelLogitsReader
+from headway.decisions.question import Option, Question, Subject
+from headway.decisions.reader import QuestionPlan
 from headway.errors import ArtifactError, ConfigError
 from headway.runtime.decisions.label_logits.family import LabelLogitsFamily
 from headway.runtime.decisions.label_logits.fixture import VARIANTS, write_language_model
 from headway.runtime.decisions.label_logits.model import LabelLogitsModel
-from headway.runtime.decisions.label_logits.reader import LabelLogitsOptions, LabelLogitsReader
-from headway.runtime.decisions.question import Option, Question, Subject
-from headway.runtime.decisions.reader import QuestionPlan
 from headway.runtime.family import Placement
 from headway.runtime.package import Package
 from headway.runtime.plan import run_plan

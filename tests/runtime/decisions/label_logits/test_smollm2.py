@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from headway.artifacts.resolve import resolve
+from headway.decisions.question import Subject
+from headway.decisions.reader import QuestionPlan
 from headway.runtime.decisions.label_logits.family import LabelLogitsFamily
 from headway.runtime.decisions.label_logits.model import LabelLogitsModel
-from headway.runtime.decisions.question import Subject
-from headway.runtime.decisions.reader import QuestionPlan
 from headway.runtime.family import Placement
 from headway.runtime.package import Package
 from headway.runtime.quality.evaluation import evaluate

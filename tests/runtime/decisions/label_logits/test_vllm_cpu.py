@@ -20,12 +20,12 @@ import pytest
 from headway.artifacts.model_cards import card_of_path
 from headway.artifacts.resolve import resolve
 from headway.artifacts.tokenizer import Tokenizer, load_tokenizer
+from headway.decisions.label_logits.reader import LabelLogitsOptions, LabelLogitsReader
+from headway.decisions.planner import decisions_planner
+from headway.decisions.question import Option, Question, Subject
+from headway.decisions.reader import QuestionPlan
 from headway.runtime.decisions.label_logits.family import LabelLogitsFamily
 from headway.runtime.decisions.label_logits.model import LabelLogitsModel
-from headway.runtime.decisions.label_logits.reader import LabelLogitsOptions, LabelLogitsReader
-from headway.runtime.decisions.planner import decisions_planner
-from headway.runtime.decisions.question import Option, Question, Subject
-from headway.runtime.decisions.reader import QuestionPlan
 from headway.runtime.decoder.wanted import LabelLogits
 from headway.runtime.family import Placement
 from headway.runtime.package import Package

@@ -17,8 +17,8 @@ from tokenizers import Tokenizer as Backend
 
 from headway.artifacts.inspect import inspect
 from headway.artifacts.tokenizer import Tokenizer, load_tokenizer
-from headway.runtime.decisions.question import Subject
-from headway.runtime.decisions.reader import DecisionReader, QuestionPlan
+from headway.decisions.question import Subject
+from headway.decisions.reader import DecisionReader, QuestionPlan
 from headway.runtime.decoder.loading import load_trunk
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.model_facts import ModelFacts

@@ -24,10 +24,10 @@ from safetensors.torch import load_file, save_file
 
 from headway.artifacts.resolve import resolve
 from headway.artifacts.tokenizer import tokenizer_at
+from headway.decisions.question import Subject
+from headway.decisions.reader import QuestionPlan
 from headway.kernels.packed_batch import pack
 from headway.models.encoders.load import load_encoder
-from headway.runtime.decisions.question import Subject
-from headway.runtime.decisions.reader import QuestionPlan
 from headway.runtime.family import ModelFamily, Placement
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.package import Package

@@ -21,10 +21,10 @@ import torch
 import torch.nn.functional as F
 
 from headway.artifacts.tokenizer import tokenizer_at
+from headway.decisions.question import Subject
+from headway.decisions.reader import QuestionPlan
 from headway.kernels.packed_batch import pack
 from headway.models.encoders.load import load_encoder
-from headway.runtime.decisions.question import Subject
-from headway.runtime.decisions.reader import QuestionPlan
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.plan import run_plan
 from headway.runtime.readers.decision_limits import decision_limits

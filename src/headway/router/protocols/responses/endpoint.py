@@ -11,14 +11,16 @@ from headway.router.config.document.services import ResponseAPI
 from headway.router.generation.generation import Generation
 from headway.router.listener.request import PublicRequest
 from headway.router.protocols.endpoint import Opened
-from headway.router.protocols.responses.answer import new_response, whole_response
+from headway.router.protocols.responses.answer import whole_response
 from headway.router.protocols.responses.history import history_items, owner_of
-from headway.router.protocols.responses.items import Item, input_items
 from headway.router.protocols.responses.request import chat_body, check_request
 from headway.router.protocols.responses.store import ResponseStore
 from headway.router.protocols.responses.stream import ResponseStream
 from headway.router.protocols.translation import Losses
 from headway.router.request.reply import Chunks
+from headway.wire.responses.answer import new_response
+from headway.wire.responses.input import input_items
+from headway.wire.responses.items import Item
 
 _log = logging.getLogger(__name__)
 

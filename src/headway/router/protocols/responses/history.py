@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from headway.errors import NotFoundError
-from headway.router.protocols.responses.items import MOST_ITEMS, Item
-from headway.router.protocols.responses.store import Record, ResponseStore
+from headway.router.protocols.responses.store import ResponseStore
 from headway.router.request.identity import Identity
-
-_MOST_ANSWERS = 1000
+from headway.wire.responses.items import Item
+from headway.wire.responses.records import Record, chain_items, no_response
 
 
 def owner_of(identity: Identity) -> str:
@@ -19,19 +17,14 @@ async def owned(store: ResponseStore, name: str, identity: Identity) -> Record:
     """Raises NotFoundError, also for what belongs to somebody else."""
     record = await store.get(name)
     if record is None or record["owner"] != owner_of(identity):
-        raise NotFoundError(f'There is no response "{name[:80]}"', reason="response_not_found", param="response_id")
+        raise no_response(name)
     return record
 
 
 async def history_items(store: ResponseStore, name: str | None, identity: Identity) -> list[Item]:
     """Inputs and outputs from the first answer of the chain to `name`, oldest first. Raises NotFoundError for a chain with a gap or without end."""
-    links: list[list[Item]] = []
-    count = 0
-    while name is not None:
-        record = await owned(store, name, identity)
-        links.append([*record["input"], *record["response"]["output"]])
-        count += len(links[-1])
-        name = record["response"].get("previous_response_id")
-        if len(links) > _MOST_ANSWERS or count > MOST_ITEMS:
-            raise NotFoundError(f"The response follows more than {_MOST_ANSWERS} answers or {MOST_ITEMS} items", reason="response_not_found")
-    return [item for link in reversed(links) for item in link]
+
+    async def record_of(name: str) -> Record:
+        return await owned(store, name, identity)
+
+    return await chain_items(record_of, name)

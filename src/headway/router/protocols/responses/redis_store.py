@@ -9,8 +9,9 @@ import orjson
 
 from headway.router.config.document.services import ResponseAPIRedis
 from headway.router.config.document.stores import RedisConnection, RedisTLS
-from headway.router.protocols.responses.store import Record, StoreUnavailableError
+from headway.router.protocols.responses.store import StoreUnavailableError
 from headway.router.stores.redis_link import Redis, RedisLink
+from headway.wire.responses.records import Record
 
 _SILENCE = object()
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.errors import NotBuiltError, RequestError
-from headway.router.protocols.chat import check_stream, listed_tools, require_model
-from headway.router.protocols.responses.items import Item, chat_messages
+from headway.router.protocols.chat import check_stream, require_model
 from headway.router.protocols.translation import Losses
+from headway.wire.responses.chat_fields import text_fields, tool_fields
+from headway.wire.responses.input import chat_messages
+from headway.wire.responses.items import Item
 
 _SAME = ("temperature", "top_p", "stream", "parallel_tool_calls", "user", "service_tier", "prompt_cache_key", "safety_identifier", "metadata")
 _REFUSED: Mapping[str, str] = {
@@ -49,8 +51,8 @@ def chat_body(body: Mapping[str, Any], history: Sequence[Item], items: Sequence[
     chat.update({name: body[name] for name in _SAME if body.get(name) is not None})
     if body.get("max_output_tokens") is not None:
         chat["max_tokens"] = body["max_output_tokens"]
-    _tools(body, chat)
-    _text(body.get("text") or {}, chat)
+    chat.update(tool_fields(body))
+    chat.update(text_fields(body.get("text") or {}))
     reasoning = body.get("reasoning") or {}
     if reasoning.get("effort") is not None:
         chat["reasoning_effort"] = reasoning["effort"]
@@ -63,40 +65,6 @@ def chat_body(body: Mapping[str, Any], history: Sequence[Item], items: Sequence[
         if name not in _READ:
             losses.note(str(name))
     return chat
-
-
-def _tools(body: Mapping[str, Any], chat: dict[str, Any]) -> None:
-    if tools := listed_tools(body):
-        chat["tools"] = [_tool(tool, at) for at, tool in enumerate(tools)]
-    choice = body.get("tool_choice")
-    if isinstance(choice, str):
-        chat["tool_choice"] = choice
-    elif isinstance(choice, Mapping) and choice.get("type") == "function":
-        chat["tool_choice"] = {"type": "function", "function": {"name": choice.get("name")}}
-    elif choice is not None:
-        raise NotBuiltError("tool_choice can be auto, none, required, or a function", param="tool_choice")
-
-
-def _tool(tool: Mapping[str, Any], at: int) -> dict[str, Any]:
-    if tool.get("type") != "function":
-        raise NotBuiltError(f"tools[{at}] has the type {str(tool.get('type'))[:40]!r}: only functions that the client runs are supported", param=f"tools[{at}]")
-    if not isinstance(tool.get("name"), str):
-        raise RequestError(f"tools[{at}] must have a name", param=f"tools[{at}].name")
-    return {"type": "function", "function": {key: tool[key] for key in ("name", "description", "parameters", "strict") if tool.get(key) is not None}}
-
-
-def _text(text: Mapping[str, Any], chat: dict[str, Any]) -> None:
-    wanted = text.get("format")
-    kind = wanted.get("type") if isinstance(wanted, Mapping) else None
-    if isinstance(wanted, Mapping) and kind == "json_schema":
-        schema = {key: wanted[key] for key in ("name", "schema", "strict", "description") if wanted.get(key) is not None}
-        chat["response_format"] = {"type": "json_schema", "json_schema": schema}
-    elif kind == "json_object":
-        chat["response_format"] = {"type": "json_object"}
-    elif kind not in (None, "text"):
-        raise RequestError(f"text.format.type {str(kind)[:40]!r} is not known", param="text.format", fix="Use text, json_object or json_schema.")
-    if text.get("verbosity") is not None:
-        chat["verbosity"] = text["verbosity"]
 
 
 def _include(body: Mapping[str, Any], chat: dict[str, Any], losses: Losses) -> None:

@@ -29,7 +29,8 @@ class ResponseStores:
             return self._redis[identity]
         if self._memory is None:
             self._memory = MemoryStore(settings.max_responses, settings.ttl_seconds)
-        self._memory.most, self._memory.ttl_seconds = settings.max_responses, settings.ttl_seconds
+        records = self._memory.records
+        records.most, records.ttl_seconds = settings.max_responses, settings.ttl_seconds
         return self._memory
 
     async def close(self) -> None:

@@ -12,13 +12,13 @@ from headway.artifacts.gguf_header import read_gguf_header
 from headway.artifacts.model_cards import card_of_path, gguf_of_folder
 from headway.artifacts.quantization_claim import SIDE_FILES
 from headway.artifacts.tokenizer import load_tokenizer
+from headway.decisions.label_logits.reader import LabelLogitsOptions, LabelLogitsReader, default_labels
 from headway.errors import ConfigError, HeadwayError
 from headway.models.registry import ARCHITECTURES
 from headway.quantization.logical_card import logical_card
 from headway.quantization.stored_format import stored_format
 from headway.runtime.decisions.label_logits.fixture import VARIANTS, write_language_model
 from headway.runtime.decisions.label_logits.model import LabelLogitsModel
-from headway.runtime.decisions.label_logits.reader import LabelLogitsOptions, LabelLogitsReader
 from headway.runtime.decoder.loading import load_trunk
 from headway.runtime.family import Dtype, ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface
@@ -27,8 +27,7 @@ from headway.runtime.package import Package
 from headway.runtime.readers.decision_limits import decision_limits
 
 _UNSTATED_CONTEXT: Final = 2048
-# Parameters up to which float32 is the better choice, since answers then hardly depend on the batch, and up to which a model
-# goes on with words better than it follows instructions about codes.
+# Parameters up to which float32 is the better choice, since answers then hardly depend on the batch.
 _SMALL: Final = 1_000_000_000
 _OTHER_FAMILIES: Final = (
     "decision_config.json", "modules.json", "adapter_config.json", "MODEL_MANIFEST.json", "joint_head_config.json", "head.safetensors", "head.pt",
@@ -104,7 +103,7 @@ def _options(given: Mapping[str, Any], parameters: int) -> tuple[LabelLogitsOpti
     """The reader's options, and the longest prompt. Raises ConfigError (`invalid_option`)."""
     rotations = _whole(given, "rotations", 1, 16)
     comfortable = _whole(given, "comfortable_options", 2, 255)
-    labels = given.get("labels", "words" if parameters <= _SMALL else "codes")
+    labels = given.get("labels", default_labels(parameters))
     if labels not in ("codes", "words"):
         raise ConfigError(f"the option labels must be codes or words, got {labels!r:.60}", reason="invalid_option", param="labels")
     defaults = LabelLogitsOptions()

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from headway.artifacts.tokenizer import Tokenizer
-from headway.runtime.decisions.label_logits.reader import READOUT
-from headway.runtime.decisions.planner import decisions_planner
-from headway.runtime.decisions.reader import DecisionReader
+from headway.decisions.label_logits.reader import READOUT
+from headway.decisions.planner import decisions_planner
+from headway.decisions.reader import DecisionReader
 from headway.runtime.decoder.trunk import DecoderTrunk
 from headway.runtime.decoder.wanted import LabelLogits
 from headway.runtime.loaded_model import LoadedModel, Planner, Surface

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 from headway.artifacts.card import TensorInfo
+from headway.decisions.planner import decisions_planner
 from headway.errors import PackageError
 from headway.kernels.packed_batch import pack
 from headway.models.encoders.load import load_planned_encoder
 from headway.models.encoders.native_encoder import NativeEncoder
 from headway.models.encoders.plan import plan_encoder
-from headway.runtime.decisions.planner import decisions_planner
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.readers.decision1.encoder_reader import EncoderQuestionReader

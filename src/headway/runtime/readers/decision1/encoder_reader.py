@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 
 from headway.artifacts.tokenizer import Tokenizer
-from headway.runtime.decisions.question import Option, Question, QuestionType, Subject
-from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.question import Option, Question, QuestionType, Subject
+from headway.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.text_only import refuse_media, too_long
 from headway.runtime.readers.canonical_text import canonical_text, instructions_text
 from headway.runtime.readers.group_size import fitting_options
 from headway.runtime.readers.plain_text import plain_encode
-from headway.runtime.readers.text_only import refuse_media, too_long
 from headway.runtime.readers.unpublished import not_of_the_format
 from headway.runtime.row import ItemFailure, Outcome, Row
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.artifacts.bounded_json import read_json_object
-from headway.runtime.decisions.question import Option, Question
+from headway.decisions.question import Option, Question
 from headway.runtime.readers.decision1.package import QUESTIONS, Decision1Package
 from headway.runtime.readers.unpublished import not_of_the_format
 

@@ -10,9 +10,9 @@ from typing import ClassVar
 import torch
 
 from headway.artifacts.tokenizer import tokenizer_at
+from headway.decisions.planner import decisions_planner
+from headway.decisions.reader import DecisionReader
 from headway.quantization.stored_format import stored_format
-from headway.runtime.decisions.planner import decisions_planner
-from headway.runtime.decisions.reader import DecisionReader
 from headway.runtime.decoder.wanted import HiddenAt
 from headway.runtime.family import ModelFamily, ModelSpec, Placement
 from headway.runtime.loaded_model import LoadedModel, Surface

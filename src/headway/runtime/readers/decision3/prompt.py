@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from headway.artifacts.tokenizer import Tokenizer
 from headway.artifacts.tokenizer_presplits import PRESPLITS
+from headway.decisions.content import option_text, text_of
+from headway.decisions.question import Question
 from headway.errors import PackageError, RequestError
-from headway.runtime.decisions.content import option_text, text_of
-from headway.runtime.decisions.question import Question
 from headway.runtime.readers.canonical_text import DEFAULT_INSTRUCTIONS
 from headway.runtime.readers.decision3.package import CONFIG, TEMPLATE
 from headway.runtime.readers.plain_text import plain_encode

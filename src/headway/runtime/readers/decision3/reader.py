@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from headway.runtime.decisions.question import Question, QuestionType, Subject
-from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.question import Question, QuestionType, Subject
+from headway.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.text_only import refuse_media, too_long
 from headway.runtime.decoder.wanted import HiddenAt
 from headway.runtime.readers.decision3.prompt import PromptTokens, option_lines, user_text
 from headway.runtime.readers.group_size import fitting_options
-from headway.runtime.readers.text_only import refuse_media, too_long
 from headway.runtime.row import ItemFailure, Outcome, Row
 
 READOUT = "codes"

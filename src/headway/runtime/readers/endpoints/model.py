@@ -8,8 +8,8 @@ from typing import Protocol
 
 import torch
 
-from headway.runtime.decisions.planner import decisions_planner
-from headway.runtime.decisions.reader import DecisionReader
+from headway.decisions.planner import decisions_planner
+from headway.decisions.reader import DecisionReader
 from headway.runtime.decoder.wanted import HiddenAt
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.model_facts import ModelFacts

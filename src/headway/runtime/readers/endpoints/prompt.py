@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headway.runtime.decisions.question import Question
+from headway.decisions.question import Question
 from headway.runtime.readers.canonical_text import canonical_text, instructions_text
 
 SUFFIX: Final = "\n\nSelect the single option best supported by the context and instructions.\nDecision:"

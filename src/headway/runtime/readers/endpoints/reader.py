@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headway.artifacts.tokenizer import Tokenizer
-from headway.runtime.decisions.question import Question, QuestionType, Subject
-from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.question import Question, QuestionType, Subject
+from headway.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.text_only import refuse_media, too_long
 from headway.runtime.decoder.wanted import HiddenAt
 from headway.runtime.readers.endpoints.prompt import described_options, endpoint_prompt, option_text
 from headway.runtime.readers.group_size import fitting_options
 from headway.runtime.readers.plain_text import plain_encode
-from headway.runtime.readers.text_only import refuse_media, too_long
 from headway.runtime.row import ItemFailure, Outcome, Row
 
 READOUT = "candidates"

@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from headway.artifacts.tokenizer import Tokenizer
+from headway.decisions.answers import softmax
+from headway.decisions.label_logits.defused import defuser
+from headway.decisions.label_logits.reader import READOUT
+from headway.decisions.question import Option, Question, QuestionType, Subject
+from headway.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.text_only import refuse_media, too_long
 from headway.errors import PackageError, RequestError
-from headway.runtime.decisions.answers import softmax
-from headway.runtime.decisions.label_logits.defused import defuser
-from headway.runtime.decisions.label_logits.reader import READOUT
-from headway.runtime.decisions.question import Option, Question, QuestionType, Subject
-from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
 from headway.runtime.decoder.wanted import LabelLogits
 from headway.runtime.readers.gguf_decision.metadata import DecisionMetadata
 from headway.runtime.readers.gguf_decision.rendering import render
-from headway.runtime.readers.text_only import refuse_media, too_long
 from headway.runtime.row import ItemFailure, Outcome, Row
 
 RATINGS: Final = 9  # Lev's scale for a noul, from certainly no to certainly yes

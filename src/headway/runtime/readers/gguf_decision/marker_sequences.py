@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headway.artifacts.tokenizer import Tokenizer
+from headway.decisions.question import Question
 from headway.errors import RequestError
-from headway.runtime.decisions.question import Question
 from headway.runtime.readers.gguf_decision.metadata import DecisionMetadata
 from headway.runtime.readers.gguf_decision.rendering import render
 from headway.runtime.readers.laya.sequence import Head, Sequences, fitted_head

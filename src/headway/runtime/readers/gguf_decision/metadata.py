@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from headway.artifacts.gguf_header import read_gguf_header
+from headway.decisions.question import QuestionType
 from headway.errors import HeadwayError, PackageError
-from headway.runtime.decisions.question import QuestionType
 
 TEMPLATE_KEY: Final = "tokenizer.chat_template.systemone"
 LABEL_KINDS: Final = ("openjev", "lev", "nimble")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from headway.artifacts.chat_template import render_template
-from headway.runtime.decisions.question import Content, Option, Question
+from headway.decisions.question import Content, Option, Question
 
 _QUESTION_ID: Final = "question"  # the client's own must not influence the answer
 

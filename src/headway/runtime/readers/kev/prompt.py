@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headway.artifacts.tokenizer import Tokenizer
+from headway.decisions.question import Content, Option, Question
 from headway.errors import PackageError
-from headway.runtime.decisions.question import Content, Option, Question
 from headway.runtime.long_input.bounded_text import BoundedText
 
 STATE: Final = "<|fim_prefix|>"

@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 
 from headway.artifacts.tokenizer import Tokenizer
-from headway.runtime.decisions.question import Question, QuestionType, Subject
-from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.question import Question, QuestionType, Subject
+from headway.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.text_only import refuse_media, too_long
 from headway.runtime.decoder.wanted import HiddenAt
 from headway.runtime.readers.endpoints.reader import READOUT
 from headway.runtime.readers.kev.prompt import PromptBuilder
-from headway.runtime.readers.text_only import refuse_media, too_long
 from headway.runtime.row import ItemFailure, Outcome, Row
 
 COMFORTABLE_OPTIONS: Final = 64  # about the 1,024 tokens of a question that the packages were trained with at most

@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 import torch
 
+from headway.decisions.planner import decisions_planner
 from headway.kernels.packed_batch import pack
 from headway.models.encoders.encoder import Encoder
-from headway.runtime.decisions.planner import decisions_planner
 from headway.runtime.loaded_model import LoadedModel, Planner, Surface
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.readers.laya.head import Marked, MarkerHead

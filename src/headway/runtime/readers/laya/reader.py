@@ -9,14 +9,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from headway.decisions.answers import softmax
+from headway.decisions.question import Question, QuestionType, Subject
+from headway.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.text_only import refuse_media
 from headway.errors import RequestError
-from headway.runtime.decisions.answers import softmax
-from headway.runtime.decisions.question import Question, QuestionType, Subject
-from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
 from headway.runtime.long_input.windows import Window, windows
 from headway.runtime.readers.laya.sequence import Head, Sequences
 from headway.runtime.readers.laya.settings import KINDS
-from headway.runtime.readers.text_only import refuse_media
 from headway.runtime.row import ItemFailure, Outcome, Row
 
 READOUT: Final = "markers"

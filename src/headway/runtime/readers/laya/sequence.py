@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from headway.artifacts.tokenizer import Tokenizer
+from headway.decisions.content import text_of
+from headway.decisions.question import Content, Option, Question
 from headway.errors import PackageError
-from headway.runtime.decisions.content import text_of
-from headway.runtime.decisions.question import Content, Option, Question
 from headway.runtime.long_input.bounded_text import BoundedText
 from headway.runtime.readers.laya.settings import LayaSettings
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn
 
+from headway.decisions.buckets import bucket_of
+from headway.decisions.question import QuestionType
 from headway.errors import PackageError
-from headway.runtime.calibration.buckets import bucket_of
-from headway.runtime.decisions.question import QuestionType
 
 SETTINGS_FILES: Final = ("rl_agent_config.json", "julia_config.json")
 KINDS: Final[Mapping[QuestionType, int]] = {"choice": 0, "score": 1, "noul": 2}  # rows of the type embedding

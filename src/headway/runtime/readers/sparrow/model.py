@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 
-from headway.runtime.decisions.planner import decisions_planner
+from headway.decisions.planner import decisions_planner
 from headway.runtime.loaded_model import LoadedModel, Planner, Surface
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.readers.decision_limits import decision_limits

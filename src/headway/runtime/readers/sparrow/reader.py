@@ -10,13 +10,13 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import models, normalizers, pre_tokenizers
 
 from headway.artifacts.tokenizer import Tokenizer
-from headway.runtime.decisions.question import Content, Option, Question, QuestionType, Subject
-from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.question import Content, Option, Question, QuestionType, Subject
+from headway.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.text_only import refuse_media
 from headway.runtime.long_input.bounded_text import BoundedText
 from headway.runtime.readers.sparrow.archive import SparrowArchive
 from headway.runtime.readers.sparrow.number_pairs import number_pairs
 from headway.runtime.readers.sparrow.scorer import KINDS, SparrowQuestion
-from headway.runtime.readers.text_only import refuse_media
 from headway.runtime.row import ItemFailure, Outcome, Row
 
 READOUT: Final = "options"

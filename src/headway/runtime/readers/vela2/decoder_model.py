@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import torch
 
-from headway.runtime.decisions.planner import decisions_planner
+from headway.decisions.planner import decisions_planner
 from headway.runtime.decoder.wanted import HiddenAt
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.model_facts import ModelFacts

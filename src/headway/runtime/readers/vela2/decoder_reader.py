@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.runtime.decisions.question import Question, QuestionType, Subject
-from headway.runtime.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.question import Question, QuestionType, Subject
+from headway.decisions.reader import DecisionReader, QuestionPlan, Reading
+from headway.decisions.text_only import too_long
 from headway.runtime.readers.canonical_text import canonical_text
 from headway.runtime.readers.endpoints.prompt import option_text
 from headway.runtime.readers.group_size import fitting_options
-from headway.runtime.readers.text_only import too_long
 from headway.runtime.readers.vela2.blocks import Block, BlockForm
 from headway.runtime.readers.vela2.calibration import ROUTER, Calibration, is_alias
 from headway.runtime.readers.vela2.encoder_reader import merged_words

@@ -7,9 +7,9 @@ from random import Random
 
 import torch
 
+from headway.decisions.planner import decisions_planner
 from headway.kernels.packed_batch import pack
 from headway.models.encoders.encoder import Encoder
-from headway.runtime.decisions.planner import decisions_planner
 from headway.runtime.loaded_model import LoadedModel
 from headway.runtime.model_facts import ModelFacts
 from headway.runtime.readers.vela2.encoder_reader import SequenceReader

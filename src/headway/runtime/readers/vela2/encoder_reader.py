@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.runtime.decisions.question import Question, QuestionType, Subject
-from headway.runtime.decisions.reader import DecisionReader, FloatArray, QuestionPlan, Reading
+from headway.decisions.question import Question, QuestionType, Subject
+from headway.decisions.reader import DecisionReader, FloatArray, QuestionPlan, Reading
+from headway.decisions.text_only import too_long
 from headway.runtime.readers.canonical_text import canonical_text, instructions_text
 from headway.runtime.readers.group_size import fitting_options
-from headway.runtime.readers.text_only import too_long
 from headway.runtime.readers.vela2.calibration import ROUTER
 from headway.runtime.readers.vela2.marker_readout import MarkerLogits
 from headway.runtime.readers.vela2.parts import (

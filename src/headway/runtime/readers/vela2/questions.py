@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headway.runtime.decisions.question import Option, Question, QuestionType
+from headway.decisions.question import Option, Question, QuestionType
 from headway.runtime.readers.canonical_text import canonical_text, instructions_text
 from headway.runtime.readers.vela2.calibration import Calibration
 from headway.runtime.readers.vela2.state import KEY_ROLES, Field, Role, State

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.runtime.decisions.reader import FloatArray, FoundSpan, Reading
+from headway.decisions.reader import FloatArray, FoundSpan, Reading
 from headway.runtime.readers.vela2.calibration import BROAD, Calibration
 from headway.runtime.readers.vela2.parts import UNCOVERED
 from headway.runtime.readers.vela2.questions import VelaQuestion

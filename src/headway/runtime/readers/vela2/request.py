@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Final
 
 from headway.artifacts.tokenizer import Tokenizer
-from headway.runtime.decisions.question import Question, Subject
+from headway.decisions.question import Question, Subject
+from headway.decisions.text_only import refuse_media
 from headway.runtime.long_input.bounded_text import BoundedText
-from headway.runtime.readers.text_only import refuse_media
 from headway.runtime.readers.vela2.budget import over_budget
 from headway.runtime.readers.vela2.calibration import Calibration
 from headway.runtime.readers.vela2.parts import PartTokens, part_tokens

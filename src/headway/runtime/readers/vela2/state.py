@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from headway.runtime.decisions.question import Content
+from headway.decisions.question import Content
 from headway.runtime.readers.canonical_text import canonical_text
 from headway.runtime.row import ItemFailure
 

@@ -1,0 +1,1 @@
+"""Questions about a state: their forms, how models read them, how answers are worked out."""

@@ -1,0 +1,1 @@
+"""Prompts that are read instead of continued: vectors, class probabilities, logits of labels."""

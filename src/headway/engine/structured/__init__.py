@@ -1,0 +1,1 @@
+"""Structured output: answers that fit a schema, an expression, a grammar or a list of choices."""

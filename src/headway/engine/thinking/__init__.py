@@ -1,0 +1,1 @@
+"""Budgets for the reasoning at the beginning of an answer."""

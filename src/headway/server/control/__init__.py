@@ -1,0 +1,1 @@
+"""Routes by which an operator steers the engine: sleep, pause, caches, profiles."""

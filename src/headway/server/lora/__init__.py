@@ -1,0 +1,1 @@
+"""LoRA adapters over HTTP: the names that requests may ask for, and the routes that load and unload them."""

@@ -1,0 +1,1 @@
+"""The routes on which prompts are read instead of continued."""

@@ -1,0 +1,1 @@
+"""Reasoning: the part of an answer that a model writes for itself, told apart from what it says."""

@@ -1,0 +1,1 @@
+"""`/v1/responses`: answers that may be kept, followed, asked for again and cancelled."""

@@ -1,0 +1,1 @@
+"""Another model behind the same names, without a refused request."""

@@ -1,0 +1,1 @@
+"""Anthropic's Messages: blocks as chat messages, answers, their events, errors."""

@@ -1,0 +1,1 @@
+"""OpenAI's Responses: input as chat messages, answers and their events."""
