@@ -108,6 +108,21 @@ def test_the_field_that_was_sent_is_named() -> None:
     assert refused.value.param == "guided_regex"
 
 
+def test_faults_that_the_compiler_finds_name_the_field_that_was_sent(server: CaseServer) -> None:
+    schema = {"type": "strnig"}
+    for param, field in (("response_format", {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}), ("guided_json", schema)):
+        found = error(server.post(CHAT, {"messages": [{"role": "user", "content": "Hi"}], param: field}), 400, "structured_outputs_invalid")
+        assert found["param"] == param
+        assert found["message"].startswith(f"{param}: ")
+
+
+def test_a_form_that_other_limits_lead_nowhere_is_an_error(server: CaseServer) -> None:
+    error(server.complete(structured_outputs={"choice": ["ab"]}, allowed_token_ids=[ord("x")]), 400, "structured_outputs_invalid")
+    response = server.complete(structured_outputs={"regex": "[a-z]b"}, bad_words=["b"])
+    assert response.status_code == 500, response.text
+    assert "structured_outputs_failed" in response.text
+
+
 def test_others_go_on_while_a_grammar_is_compiled(server: CaseServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when its client has left meanwhile."""
     forms = server.engine.loaded.forms

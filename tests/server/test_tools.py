@@ -116,6 +116,8 @@ def test_budgets_and_special_tokens(make_api: Make) -> None:
         ({"tools": [{"type": "function", "function": {}}], "tool_choice": "none"}, "tools[0].function.name", "tools_invalid"),
         ({"tools": TOOLS, "tool_choice": "required", "response_format": {"type": "json_object"}}, "tool_choice", "invalid_request"),
         ({"tools": TOOLS, "tool_choice": "required", "use_beam_search": True}, "tool_choice", "invalid_request"),
+        ({"tools": [], "tool_choice": "required"}, "tool_choice", "body_invalid"),
+        ({"tool_choice": {"type": "function", "function": {"name": "now"}}}, "tool_choice", "body_invalid"),
         ({"functions": [{"name": "f"}]}, "functions", "not_built"),
         ({"reasoning_effort": "enormous"}, "reasoning_effort", "body_invalid"),
     ],
@@ -125,6 +127,15 @@ def test_refusals(make_api: Make, fields: dict[str, Any], param: str, reason: st
     if stream and "use_beam_search" in fields:
         return
     error(make_api().post(CHAT, {"messages": USER, "stream": stream, **fields}), 400, reason, param)
+
+
+@pytest.mark.parametrize("choice", ["auto", "none"])
+def test_no_tools_are_none_to_choose_from(make_api: Make, choice: str) -> None:
+    api = make_api()
+    for fields in ({"tools": []}, {}):
+        assert api.chat(**fields, tool_choice=choice)["choices"][0]["finish_reason"] == "stop"
+        assert api.engine.tokenizer.chat_kwargs["tools"] is None
+        assert api.post("/v1/responses", {"input": "Hi", **fields, "tool_choice": choice}).status_code == 200
 
 
 def test_each_choice_is_read_by_itself(make_api: Make) -> None:

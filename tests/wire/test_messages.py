@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -72,7 +73,19 @@ def test_arguments_of_earlier_tool_calls_are_objects() -> None:
     assert calls[0]["function"] == {"name": "f", "arguments": '{"a": 1}'}
 
 
-@pytest.mark.parametrize("calls", ["x", [7], [{"function": "f"}], [{"function": {"name": "f", "arguments": "{"}}]])
-def test_broken_tool_calls_are_named(calls: Any) -> None:
-    with pytest.raises(RequestError, match=r"messages\[0\]\.tool_calls"):
+@pytest.mark.parametrize(
+    ("calls", "path", "wrong"),
+    [
+        ("x", "", "is of type str, expected a list"),
+        ([7], "[0]", "is of type int, expected an object"),
+        ([{"id": "1"}], "[0].function", "is missing, expected an object"),
+        ([{"function": "f"}], "[0].function", "is of type str, expected an object"),
+        ([{"function": {}}], "[0].function.name", "is missing, expected a text"),
+        ([{"function": {"name": "f", "arguments": "{"}}], "[0].function.arguments", "is not JSON"),
+    ],
+)
+def test_broken_tool_calls_are_named(calls: Any, path: str, wrong: str) -> None:
+    path = f"messages[0].tool_calls{path}"
+    with pytest.raises(RequestError, match=re.escape(f"{path} {wrong}")) as found:
         plain_messages([{"role": "assistant", "tool_calls": calls}])
+    assert found.value.param == path

@@ -105,7 +105,9 @@ def test_completion_fields_of_a_wrong_kind(fields: dict[str, Any], param: str) -
         ({"top_logprobs": 3}, "top_logprobs"),
         ({"logprobs": True, "top_logprobs": -2}, "top_logprobs"),
         ({"logprobs": 5}, "logprobs"),
-        ({"tool_choice": "auto"}, "tool_choice"),
+        ({"response_format": {"type": "json_schema", "json_schema": {"schema": {}}}}, "response_format.json_schema.name"),
+        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
+        ({"tool_choice": "required"}, "tool_choice"),
         ({"continue_final_message": True, "add_generation_prompt": True}, "continue_final_message"),
     ],
 )

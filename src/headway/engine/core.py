@@ -184,11 +184,14 @@ class EngineCore:
                 touched.append(text)
             elif sequence.status is Status.FINISHED:
                 continue
-            if token.token_id == NO_TOKEN and token.error is None:
-                self._finish(text, "stop", NOTHING_ALLOWED)
-                continue
             if token.token_id == NO_TOKEN:
-                sequence.failure = StepError(f"the request failed: {token.error}")
+                if token.error is not None:
+                    sequence.failure = StepError(f"the request failed: {token.error}")
+                elif sequence.form is not None:
+                    sequence.failure = sequence.form.dead_end(sequence.tokens, sequence.num_prompt)
+                if sequence.failure is None:
+                    self._finish(text, "stop", NOTHING_ALLOWED)
+                    continue
                 self._discard(sequence)
                 self._finish(text, "error")
                 continue

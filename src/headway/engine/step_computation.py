@@ -10,6 +10,7 @@ from headway.engine.sampler import RankedLogprob, SampledToken, Sampler
 from headway.engine.sequence import Sequence
 from headway.engine.speculation.verification import rows_of, verified
 from headway.engine.step_plan import Chunk, StepPlan
+from headway.errors import StepError
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class StepComputation:
         except Exception as error:
             _forget_counts(plan)
             if len(plan.chunks) == 1:
-                _log.exception("the step of request %s failed; it ends with an error", plan.chunks[0].sequence.request.id)
+                _log_failure(plan.chunks[0].sequence.request.id, error)
                 return Computed(failed=[(plan.chunks[0], error)])
             _log.warning("a step with %d sequences failed (%s); each is tried alone", len(plan.chunks), type(error).__name__)
         return self._one_by_one(plan)
@@ -71,6 +72,14 @@ class StepComputation:
             if alone.failed:
                 unwritten.update(chunk.sequence.table.blocks[chunk.start // self._block_size :])
         return out
+
+
+def _log_failure(request_id: str, error: Exception) -> None:
+    """Errors that were foreseen have a reason that says it all; the others come with the place where they arose."""
+    if isinstance(error, StepError):
+        _log.warning("the step of request %s failed (%s); it ends with an error", request_id, error.reason)
+    else:
+        _log.error("the step of request %s failed; it ends with an error", request_id, exc_info=error)
 
 
 def _forget_counts(plan: StepPlan) -> None:

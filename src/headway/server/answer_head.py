@@ -57,7 +57,7 @@ def answer_head(
     include = settings.enable_force_include_usage or bool(options and options.include_usage)
     continuous = settings.enable_force_include_usage or bool(options and options.continuous_usage_stats)
     return AnswerHead(
-        id=f"{prefix}-{public_id(request, body.request_id)}",
+        id=f"{prefix}{public_id(request, body.request_id)}",
         model=state.model_named(body.model),
         created=int(time.time()),
         fingerprint=state.fingerprint,

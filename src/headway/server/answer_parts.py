@@ -31,7 +31,7 @@ def _short_id() -> str:
 class AnswerPlan:
     """`thoughts` and `calls` are the readers that the answer needs; None = it has no such part.
 
-    `must_call`: the answer is forced to be calls, so one that was cut off is a call all the same, and no content.
+    `must_call`: the answer is forced to be calls, so a broken one is a call all the same, and no content.
     """
 
     thoughts: Reader | None = None
@@ -51,7 +51,10 @@ class AnswerPlan:
         return AnswerReader(self)
 
     def whole(self, text: str, finish: str | None, stop: int | str | None = None) -> Delta:
-        """A complete answer. Unlike in a stream, where it was sent already, a call whose arguments are no JSON is content."""
+        """A complete answer: what a stream of it says, all together, also of a call that was cut off at the end.
+
+        Only a call that goes wrong before the end, which a stream has begun to send, is content here.
+        """
         return AnswerReader(self).read(text, finish or "stop", stop, whole=True)
 
 
@@ -131,6 +134,6 @@ def _sound(events: Iterable[Event]) -> list[Event]:
             kept.append(event)
         if isinstance(event, CallEnds):
             raw = "".join(each.raw for each in call)
-            kept += call if event.complete else [Content(raw, raw)]
+            kept += call if event.complete or event.cut_off else [Content(raw, raw)]
             call = []
     return kept + call

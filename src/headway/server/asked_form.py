@@ -22,7 +22,7 @@ def asked_form(body: AnswerForm) -> StructuredOutputs | None:
         raise RequestError(f"{' and '.join(asked)} both say what form the answer must have, and it can have one", param=next(iter(asked)))
     for param, options in asked.items():
         try:
-            return StructuredOutputs.of(options)
+            return StructuredOutputs.of(options, param)
         except RequestError as error:
             raise type(error)(error.message.replace("structured_outputs:", f"{param}:", 1), reason=error.reason, param=param) from None
     return None

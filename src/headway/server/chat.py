@@ -44,7 +44,7 @@ async def create_chat_completion(request: Request) -> Response:
     state = state_of(request)
     state.require_ready()
     body = await read_body(request, ChatBody, not_built.CHAT)
-    chat = await prepared(state, request, body, "chatcmpl")
+    chat = await prepared(state, request, body, "chatcmpl-")
     writer = ChatWriter(state, body, chat.head, chat.prompt, chat.plan)
     with renamed({"structured_outputs": "tools"} if chat.plan.must_call else {}):  # the form is made of their schemas
         return await respond(state, request, [chat.engine_request], writer.frames if body.stream else None, writer.whole)

@@ -37,7 +37,7 @@ async def create_chat_batch(request: Request) -> Response:
         if getattr(body, name) != plain:
             raise RequestError(f"{name} cannot be given with a batch of chats", param=name, fix="Send the chats one by one.")
     bodies = [body.model_copy(update={"messages": talk}) for talk in talks]
-    chats = [await prepared(state, request, each, "chatcmpl") for each in bodies]
+    chats = [await prepared(state, request, each, "chatcmpl-") for each in bodies]
     writers = [ChatWriter(state, each, chat.head, chat.prompt, chat.plan) for each, chat in zip(bodies, chats, strict=True)]
 
     def whole(finals: Sequence[RequestOutput]) -> ChatAnswer:

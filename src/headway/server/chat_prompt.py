@@ -33,7 +33,7 @@ def rendered(state: ServerState, messages: Sequence[dict[str, Any]], body: Templ
             special_tokens=dict(tokenizer.special_tokens),
             add_generation_prompt=body.opens_answer,
             continue_final_message=body.continue_final_message,
-            tools=body.tools if with_tools else None,
+            tools=(body.tools or None) if with_tools else None,
             documents=body.documents,
             variables=kwargs,
         )
@@ -42,7 +42,7 @@ def rendered(state: ServerState, messages: Sequence[dict[str, Any]], body: Templ
         add_generation_prompt=body.opens_answer,
         continue_final_message=body.continue_final_message,
         chat_template=body.chat_template or state.chat_template,
-        tools=body.tools if with_tools else None,
+        tools=(body.tools or None) if with_tools else None,
         documents=body.documents,
         **kwargs,
     )

@@ -36,7 +36,7 @@ async def create_completion(request: Request) -> Response:
     characters = sum(len(p) for p in body.prompt if isinstance(p, str))
     prompts = await off_loop(characters, lambda: [_tokens(state, prompt, body) for prompt in body.prompt])
     _check_volume(state, body, prompts)
-    head = answer_head(state, request, body, "cmpl", prompts)
+    head = answer_head(state, request, body, "cmpl-", prompts)
     adapter = state.adapter_named(body.model)
     writer = CompletionWriter(state, body, head, prompts)
     engine_requests = [

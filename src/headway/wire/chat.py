@@ -57,7 +57,7 @@ class ChatBody(TemplateFields, GenerationBody):
     def _fields_of_chat_that_belong_together(self) -> Self:
         if self.top_logprobs is not None and not self.logprobs:
             raise PydanticCustomError("top_logprobs", "top_logprobs needs logprobs=true")
-        if self.tool_choice not in (None, "none") and not self.tools:
+        if self.tool_choice not in (None, "none", "auto") and not self.tools:  # those two may stay without a call
             raise PydanticCustomError("tool_choice", "tool_choice needs tools")
         return self
 

@@ -96,17 +96,20 @@ def _part(part: Any, where: str) -> str:
     if kind in _TEXT_PARTS:
         return _text(part.get(_TEXT_PARTS[kind]), f"{where}.{_TEXT_PARTS[kind]}")
     if kind in _MEDIA_PARTS:
-        message = f"{where} is of type {kind}, but this model takes text only, no {_MEDIA_PARTS[kind]}"
+        message = f"{where} cannot be read: this model takes text only, no {_MEDIA_PARTS[kind]}"
         raise RequestError(message, param=where, reason="content_part_unsupported")
     raise RequestError(f"{where}.type is {_short(kind)}, expected text", param=where, reason="content_part_unsupported")
 
 
 def _tool_calls(calls: Any, where: str) -> list[dict[str, Any]]:
     """Earlier tool calls in the talk. Templates want the arguments as an object, clients send them as its JSON text."""
-    if not isinstance(calls, list) or not all(
-        isinstance(c, dict) and isinstance(c.get("function"), dict) for c in calls
-    ):
+    if not isinstance(calls, list):
         raise _wrong(where, calls, 'a list of {"function": {...}} objects')
+    for i, call in enumerate(calls):
+        if not isinstance(call, dict):
+            raise _wrong(f"{where}[{i}]", call, 'an object such as {"function": {...}}')
+        if not isinstance(call.get("function"), dict):
+            raise _wrong(f"{where}[{i}].function", call.get("function"), "an object with name and arguments")
     return [
         call | {"function": call["function"] | {"arguments": _arguments(call["function"], f"{where}[{i}]")}}
         for i, call in enumerate(calls)
@@ -120,7 +123,8 @@ def _arguments(function: dict[str, Any], where: str) -> dict[str, Any]:
         try:
             arguments = orjson.loads(arguments) if arguments.strip() else {}
         except orjson.JSONDecodeError as e:
-            raise RequestError(f"{where}.function.arguments is not JSON: {e}", param=where, reason="body_invalid") from e
+            where = f"{where}.function.arguments"
+            raise RequestError(f"{where} is not JSON: {e}", param=where, reason="body_invalid") from e
     if not isinstance(arguments, dict):
         raise _wrong(f"{where}.function.arguments", arguments, "an object, or its JSON text")
     return arguments
@@ -133,9 +137,8 @@ def _text(value: Any, where: str) -> str:
 
 
 def _wrong(where: str, value: Any, expected: str) -> RequestError:
-    return RequestError(
-        f"{where} is of type {type(value).__name__}, expected {expected}", param=where, reason="body_invalid"
-    )
+    found = "is missing" if value is None else f"is of type {type(value).__name__}"
+    return RequestError(f"{where} {found}, expected {expected}", param=where, reason="body_invalid")
 
 
 def _short(value: Any) -> str:

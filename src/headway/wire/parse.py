@@ -66,7 +66,9 @@ def _entry(loc: tuple[int | str, ...], message: str, kind: str, given: Any) -> s
 def _field(loc: tuple[int | str, ...]) -> str:
     """`("messages", 0, "role")` -> `messages[0].role`. Names of union branches, which pydantic adds, are left out."""
     out = ""
-    for part in loc:
+    for i, part in enumerate(loc):
+        if i and loc[i - 1] in _TAGGED:
+            continue
         if isinstance(part, int):
             out += f"[{part}]"
         elif part.isidentifier() and part not in _BRANCHES:
@@ -75,6 +77,7 @@ def _field(loc: tuple[int | str, ...]) -> str:
 
 
 _BRANCHES = {"str", "int", "float", "bool"}
+_TAGGED = {"response_format"}  # fields whose `type` selects the branch: pydantic puts its value behind the name
 
 
 def _json_kind(value: Any) -> str:

@@ -177,6 +177,7 @@ def test_answers_fit_schemas_of_all_kinds(schema: dict[str, Any], seed: int) -> 
         {"regex": "("}, {"regex": "[a"}, {"regex": "foo**"}, {"regex": "a{3,1}"}, {"grammar": "root ::= ("}, {"grammar": "root ::= missing"},
         {"grammar": "no rule"}, {"json": {"type": "strnig"}}, {"json": {"$ref": "#/nope"}}, {"json": False},
         {"json": {"type": "integer", "minimum": 5, "maximum": 1}}, {"json": {"enum": []}},
+        {"json": {"type": "string", "pattern": "("}}, {"json": {"type": "string", "pattern": "(" * 200 + ")" * 200}},
         {"structural_tag": {"type": "structural_tag"}}, {"structural_tag": {"structures": [{}], "triggers": []}},
     ],
 )  # fmt: skip
@@ -194,6 +195,7 @@ def test_what_cannot_be_compiled_is_refused(form: dict[str, Any]) -> None:
         {"type": "object", "properties": {"a": {}}, "required": ["b"]}, {"enum": ["a", 1], "type": "string"}, {"$ref": "#/$defs/a", "minimum": 1, "$defs": {"a": {}}},
         {"anyOf": [{"type": "string", "maxLength": 2}, {"maxLength": 1}]}, {"type": "array", "uniqueItems": True}, {"type": "array", "contains": {"type": "null"}},
         {"type": "string", "pattern": "a+", "maxLength": 3}, {"not": {"type": "null"}}, {"$ref": "http://example.com/schema"}, {"if": {}, "then": {}},
+        {"$ref": "#name", "$defs": {"a": {"$anchor": "name", "type": "integer"}}}, {"$ref": "#/x/y", "x": {"y": {"uniqueItems": True}}},
         {"properties": {"a": {"allOf": [{"type": "string"}, {"enum": ["x"]}]}}},
     ],
 )  # fmt: skip
@@ -201,6 +203,49 @@ def test_a_keyword_that_would_be_ignored_is_refused_by_name(schema: dict[str, An
     with pytest.raises(RequestError, match="not supported") as refused:
         byte_forms().form(SamplingParams(structured_outputs={"json": schema}))
     assert refused.value.reason == "structured_outputs_unsupported"
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "number", "minimum": 1e-9, "maximum": 2e-9}, "allows nothing"),
+        ({"type": "number", "exclusiveMinimum": 0, "maximum": 1e-7}, "allows nothing"),
+        ({"type": "object", "properties": {"a": {"type": ["number", "null"], "minimum": 0.1234567, "maximum": 0.1234568}}}, "allows nothing"),
+        ({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2}, "allows nothing"),
+        ({"anyOf": []}, "allows nothing"), ({"oneOf": []}, "allows nothing"), ({"type": []}, "type in the schema must be"),
+        ({"type": "array", "items": {"anyOf": []}}, "allows nothing"),
+        ({"type": "string", "pattern": 5}, "pattern in the schema must be a string, got 5"),
+        ({"type": "string", "minLength": -1}, "minLength in the schema must be a whole number that is not negative, got -1"),
+    ],
+)  # fmt: skip
+def test_a_schema_that_nothing_fits_is_refused_in_words_of_our_own(schema: dict[str, Any], words: str) -> None:
+    with pytest.raises(RequestError, match=words) as refused:
+        byte_forms().form(SamplingParams(structured_outputs={"json": schema}))
+    assert refused.value.reason == "structured_outputs_invalid"
+
+
+def test_bounds_that_leave_one_number() -> None:
+    for schema in ({"type": "number", "exclusiveMinimum": 0, "maximum": 0.000001}, {"type": "number", "minimum": 3, "maximum": 3}):
+        assert fits(schema, answer({"json": schema}).text)
+
+
+def test_an_object_with_more_optional_properties_than_can_be_followed_is_refused_by_number() -> None:
+    def asked(count: int) -> SamplingParams:
+        properties = {f"p{i}": {"type": "string"} for i in range(count)}
+        return SamplingParams(structured_outputs={"json": {"type": "object", "properties": properties, "required": ["p0"], "additionalProperties": False}})
+
+    with pytest.raises(RequestError, match="1001 properties that are not required") as refused:
+        byte_forms().form(asked(1002))
+    assert refused.value.reason == "structured_outputs_too_large"
+    assert byte_forms().form(asked(1001)) is not None
+
+
+def test_tokens_that_run_out_on_the_way_are_an_error_unless_the_form_is_complete() -> None:
+    cut = answer({"json": PERSON}, allowed_token_ids=ids('{" :nam'))
+    assert (cut.finish_reason, cut.stop_reason) == ("error", None)
+    assert answer({"regex": "ab(cd)?"}, allowed_token_ids=ids("ab")).finish_reason == "stop"
+    with pytest.raises(RequestError, match="allow nothing"):
+        answer({"choice": ["yes", "no"]}, allowed_token_ids=ids("abc"))
 
 
 _TRICKY: list[tuple[dict[str, Any], list[Any]]] = [

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from xgrammar import GrammarMatcher, get_bitmask_shape
 
 from headway.engine.sampling_params import SamplingParams
+from headway.engine.structured import form as form_module
 from headway.engine.structured.form import Form
 from headway.errors import StepError
 from tests.engine.byte_tokenizer import EOS, VOCAB, ids
-from tests.engine.scripted_core import byte_forms
+from tests.engine.scripted_core import ScriptedCore, byte_forms, say
 
 PROMPT = ids("ask")
 
@@ -75,3 +76,12 @@ def test_the_ends_of_an_answer_can_be_forbidden() -> None:
     for ignored in (False, True):
         assert form_of("a{0,3}", ignore_eos=ignored).begin().fill(PROMPT, len(PROMPT), masks, 0)
         assert bool(int(masks[0][EOS >> 5]) >> (EOS & 31) & 1) is not ignored
+
+
+def test_a_form_that_takes_too_long_ends_its_sequence_with_a_reason_and_no_traceback(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(form_module, "_SECONDS", -1000.0)
+    world = ScriptedCore(say("aaa"))
+    world.add("a", structured_outputs={"regex": "a{3}"}, temperature=0)
+    assert world.run()["a"][-1].outputs[0].finish_reason == "error"
+    assert "structured_outputs_failed" in caplog.text
+    assert not any(record.exc_info for record in caplog.records)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,9 @@ PATH = "/v1/messages"
 USER: list[Any] = [{"role": "user", "content": "Hi"}]
 EVENTS: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
 TOOL: dict[str, Any] = {"name": "add", "description": "Adds.", "input_schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+IMAGE = {"type": "image", "source": {"type": "url", "url": "http://x"}}
+RESULT_AND_IMAGE = [{"type": "tool_result", "tool_use_id": "t", "content": "7"}, IMAGE]
+BROKEN_CALL = [{"type": "text", "text": "I add."}, {"type": "tool_use", "id": "t", "name": "add", "input": [1]}]
 CALL = b'I add. <tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
 
 
@@ -70,6 +74,7 @@ def failure(response: httpx.Response, status: int, kind: str, param: str | None 
 def test_whole(client: anthropic.Anthropic, server: Live) -> None:
     found = client.messages.create(model="tiny", max_tokens=50, messages=USER, system=[{"type": "text", "text": "Be kind."}], extra_body={"temperature": 0, "top_k": 3})
     assert [(block.type, getattr(block, "text", None)) for block in found.content] == [("text", "Grüße 🙂")]
+    assert found.id.startswith("msg_")
     assert (found.stop_reason, found.stop_sequence, found.model, found.role) == ("end_turn", None, "tiny", "assistant")
     assert (server.engine.seen[-1][1].temperature, server.engine.seen[-1][1].top_k) == (0, 3)
     prompt = "[system]Be kind.\n[user]Hi\n[assistant]"
@@ -123,6 +128,12 @@ def test_a_call_can_be_demanded(make_api: Any, choice: dict[str, Any], schema: s
     assert [(block["type"], block.get("input")) for block in message["content"]] == [("tool_use", {"a": 1})]
     assert message["stop_reason"] == "tool_use"
     assert api.engine.seen[-1][1].structured_outputs.json["type"] == schema
+
+
+def test_a_form_is_passed_on(make_api: Any) -> None:
+    api = make_api()
+    assert api.post(PATH, {"max_tokens": 5, "messages": USER, "structured_outputs": {"choice": ["a", "b"]}}).status_code == 200
+    assert api.engine.seen[-1][1].structured_outputs.choice == ["a", "b"]
 
 
 def test_results_of_tools_go_back_to_the_model(make_api: Any) -> None:
@@ -216,6 +227,13 @@ def test_silence_is_filled_with_pings() -> None:
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0]"),
         ({"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "http://x"}}]}]}, "messages[0].content[0]"),
         ({"messages": [{"role": "user", "content": [{"type": "unheard"}]}]}, "messages[0].content[0]"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text"),
+        ({"system": "Be kind.", "messages": [*USER, {"role": "user", "content": RESULT_AND_IMAGE}]}, "messages[1].content[1]"),
+        ({"system": "Be kind.", "messages": [*USER, {"role": "assistant", "content": BROKEN_CALL}]}, "messages[1].content[1].input"),
+        ({"structured_outputs": {"json": 7}}, "structured_outputs"),
+        ({"guided_choice": ["a"]}, "guided_choice"),
+        ({"stop": ["a"]}, "stop"),
+        ({"n": 2}, "n"),
         ({"system": [{"type": "image"}]}, "system[0]"),
         ({"messages": [{"role": "user", "content": [{"type": "document", "source": {"type": "text", "data": "x"}, "citations": {"enabled": True}}]}]}, "document.citations"),
         ({"temperature": 3}, "temperature"),
@@ -227,12 +245,13 @@ def test_silence_is_filled_with_pings() -> None:
         ({"mcp_servers": [{"url": "http://x"}]}, "mcp_servers"),
         ({"container": "c"}, "container"),
         ({"speed": "fast"}, "speed"),
-        ({"output_config": {"format": {"type": "json_schema", "schema": 7}}}, "output_config.format.json_schema.json_schema.schema"),
+        ({"output_config": {"format": {"type": "json_schema", "schema": 7}}}, "output_config.format.schema"),
     ],
 )
 def test_refusals(make_api: Any, fields: dict[str, Any], param: str) -> None:
     api = make_api()
-    failure(api.post(PATH, {"max_tokens": 5, "messages": USER, **fields}), 400, "invalid_request_error", param)
+    found = failure(api.post(PATH, {"max_tokens": 5, "messages": USER, **fields}), 400, "invalid_request_error", param)
+    assert not re.search(r"messages\[2|tool_calls|image_url", found["error"]["message"])
     assert not api.engine.seen
 
 

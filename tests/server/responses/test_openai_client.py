@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -153,6 +154,8 @@ def test_a_form_is_passed_on(make_api: Any) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     assert api.post(PATH, {"input": "Hi", "text": {"format": {"type": "json_schema", "name": "n", "schema": schema, "strict": True}}}).status_code == 200
     assert api.engine.seen[-1][1].structured_outputs.json == schema
+    assert api.post(PATH, {"input": "Hi", "structured_outputs": {"choice": ["a", "b"]}}).status_code == 200
+    assert api.engine.seen[-1][1].structured_outputs.choice == ["a", "b"]
 
 
 def test_a_response_is_kept_followed_and_given_again(client: openai.OpenAI, server: Live) -> None:
@@ -242,7 +245,15 @@ def test_leaving_a_stream_frees_the_request(server: Live, client: openai.OpenAI)
         ({"input": []}, "input"),
         ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0]"),
         ({"input": [{"role": "wizard", "content": "x"}]}, "input[0].role"),
-        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:x"}]}]}, "messages[0].content[0]"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:x"}]}]}, "input[0].content[0]"),
+        ({"instructions": "Be kind.", "input": [{"role": "user", "content": "x"}, {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{"}]}, "input[1].arguments"),
+        ({"input": [{"role": "user", "content": [{"type": "input_text"}]}]}, "input[0].content[0].text"),
+        ({"structured_outputs": {"json": 7}}, "structured_outputs"),
+        ({"text": {"format": {"type": "json_schema", "name": "n", "schema": 7}}}, "text.format.schema"),
+        ({"max_tokens": 3}, "max_tokens"),
+        ({"guided_regex": "a"}, "guided_regex"),
+        ({"bad_words": ["a"]}, "bad_words"),
+        ({"n": 2}, "n"),
         ({"input": [{"type": "function_call_output", "call_id": "c", "output": [{"type": "input_image", "image_url": "data:x"}]}]}, "function_call_output.output"),
         ({"temperature": 3}, "temperature"),
         ({"max_output_tokens": 0}, "max_output_tokens"),
@@ -261,7 +272,8 @@ def test_leaving_a_stream_frees_the_request(server: Live, client: openai.OpenAI)
 )
 def test_refusals(make_api: Any, fields: dict[str, Any], param: str) -> None:
     api = make_api()
-    error(api.post(PATH, {"input": "Hi", **fields}), 400, param=param)
+    found = error(api.post(PATH, {"input": "Hi", **fields}), 400, param=param)
+    assert not re.search("messages|response_format", found["message"])
     assert not api.engine.seen
 
 
@@ -269,6 +281,7 @@ def test_harmless_members_are_taken(api: Api) -> None:
     body = {
         "reasoning": {"summary": "auto"}, "text": {"verbosity": "medium"}, "include": ["reasoning.encrypted_content"], "truncation": "disabled",
         "stop": ["zz"], "service_tier": "auto", "user": "u", "prompt_cache_key": "k", "nobody_knows_this": 1, "stream_options": {"include_obfuscation": False},
+        "n": 1, "skip_special_tokens": True,
     }  # fmt: skip
     assert api.post(PATH, {"input": "Hi", "seed": 5, "top_k": 2, **body}).status_code == 200
     params = api.engine.seen[-1][1]

@@ -67,13 +67,11 @@ def test_calls_and_content(parser: str, text: str, content: str, calls: list[tup
 
 BROKEN = [
     ("hermes", '<tool_call>{"name": "f", "arguments": {"a": }}</tool_call>'),
-    ("hermes", '<tool_call>{"name": "f", "arguments": {"a": 1'),
     ("hermes", '<tool_call>{"name": "f", "arguments": [1]}</tool_call>'),
     ("hermes", '<tool_call>{"name": "", "arguments": {}}</tool_call>'),
     ("hermes", '<tool_call>{"name": "\\ud800", "arguments": {}}</tool_call>'),
     ("hermes", "<tool_call>none</tool_call>"),
     ("hermes", "<tool_call>"),
-    ("qwen3_coder", "<tool_call>\n<function=f>\n<parameter=a>\n1"),
     ("qwen3_coder", "<function=f"),
     ("llama3_json", '{"name": "f", "parameters": {"a": 01}}'),
     ("mistral", "[TOOL_CALLS] maybe"),
@@ -81,7 +79,6 @@ BROKEN = [
     ("phi4_mini_json", 'functools[{"name": "f", "arguments": {]'),
     ("pythonic", "[f(a=open('x'))]"),
     ("pythonic", "[f(a='\\ud800', b={1: {2}})]"),
-    ("pythonic", "[f(a=1"),
     ("required", "nothing"),
 ]
 
@@ -90,6 +87,21 @@ BROKEN = [
 def test_what_is_no_call_is_content_as_it_was_written(parser: str, text: str) -> None:
     said = whole(parser, text)
     assert (said.text, said.calls, said.finish) == (text, (), "stop")
+
+
+CUT_OFF = [
+    ("hermes", '<tool_call>{"name": "f", "arguments": {"a": 1', '{"a": 1'),
+    ("hermes", '<tool_call>{"name": "f", "arguments": {"a": 1}', '{"a": 1}'),
+    ("hermes", '<tool_call>{"name": "f", "arguments": {"a": 1}, "id": "x', '{"a": 1}'),
+    ("qwen3_coder", "<tool_call>\n<function=f>\n<parameter=a>\n1", '{"a": "1'),
+    ("pythonic", "[f(a=1", ""),
+]
+
+
+@pytest.mark.parametrize(("parser", "text", "arguments"), CUT_OFF)
+def test_a_call_that_is_cut_off_is_a_call(parser: str, text: str, arguments: str) -> None:
+    said = whole(parser, "Well. " * (parser != "pythonic") + text, "length")
+    assert (said.text, calls_of(said), said.finish) == ("Well. " * (parser != "pythonic"), [("f", arguments)], "length")
 
 
 def test_a_good_call_in_front_of_a_broken_one_stays() -> None:

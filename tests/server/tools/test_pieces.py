@@ -7,15 +7,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headway.server.answer_parts import AnswerPlan
-from headway.server.answer_text.events import CallArguments, Content
+from headway.server.answer_text.events import CallArguments, CallEnds, Content
 from tests.server.tools.reads import calls_of, events, raise_on_error, reader, whole
-from tests.server.tools.test_formats import BROKEN, CALLS, CODER, JSON_CALL
+from tests.server.tools.test_formats import BROKEN, CALLS, CODER, CUT_OFF, JSON_CALL
 
 PARSERS = ["hermes", "qwen3_coder", "llama3_json", "mistral", "granite", "phi4_mini_json", "pythonic", "required", "named"]
 FRAGMENTS = [
     "<tool_call>", "</tool_call>", "<|tool_call|>", "[TOOL_CALLS]", "[ARGS]", "functools", "<|python_tag|>", "<function=f>", "<function=", "<parameter=city>",
     "<parameter=days>", "</parameter>", "</function>", "{", "}", "[", "]", "(", ")", ":", ",", '"', "'", "\\", "\n", "  ", "=", ">", "<", "name", '"name": "f"',
-    '"arguments": ', '{"city": "O"}', "f(city='O')", "[f(", "1", "-0.5e3", "01", "null", "tru", "\\u00e", "é🙂", "text", "<tool", "[TOOL_", *(t for _, t in BROKEN),
+    '"arguments": ', '{"city": "O"}', "f(city='O')", "[f(", "1", "-0.5e3", "01", "null", "tru", "\\u00e", "é🙂", "text", "<tool", "[TOOL_", *(t for _, t in BROKEN), *(t for _, t, _ in CUT_OFF),
     CALLS, JSON_CALL, CODER % "x",
 ]  # fmt: skip
 TEXTS = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=3), max_size=9).map("".join)
@@ -31,6 +31,21 @@ def cut(text: str, places: list[int]) -> list[str]:
     return [text[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 
 
+def said_in_a_stream(name: str, pieces: list[str]) -> tuple[str, list[tuple[str, str]], str | None]:
+    stream = AnswerPlan(calls=reader(name)).reader()
+    deltas = [stream.read(piece, None) for piece in pieces] + [stream.read("", "stop")]
+    calls: dict[int, tuple[str, str]] = {}
+    for part in (part for delta in deltas for part in delta.calls):
+        known = calls.get(part.index, ("", ""))
+        calls[part.index] = (known[0] + part.name, known[1] + part.arguments)
+    return "".join(delta.text for delta in deltas), [calls[index] for index in sorted(calls)], deltas[-1].finish
+
+
+def said_at_once(name: str, text: str) -> tuple[str, list[tuple[str, str]], str | None]:
+    said = whole(name, text)
+    return said.text, calls_of(said), said.finish
+
+
 @pytest.mark.parametrize("name", PARSERS)
 @given(text=TEXTS, places=st.lists(st.integers(0, 120), max_size=12))
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -39,6 +54,8 @@ def test_pieces_do_not_matter(name: str, text: str, places: list[int]) -> None:
     assert "".join(event.raw for event in at_once) == text
     assert events(reader(name), cut(text, places)) == at_once
     assert events(reader(name), text) == at_once  # character by character
+    if all(event.complete or event.cut_off for event in at_once if isinstance(event, CallEnds)):
+        assert said_in_a_stream(name, cut(text, places)) == said_at_once(name, text)
 
 
 @pytest.mark.parametrize("blanks", [5, 255, 256, 257, 300])

@@ -84,7 +84,7 @@ class LabelLogitsReader(DecisionReader):
             return [refused] * len(questions)
         state = text_of(subject.state)
         if len(state) > self._most_chars:  # surely: no token has more characters than the longest
-            return [too_long(len(state) * self._max_tokens // self._most_chars, self._max_tokens)] * len(questions)
+            return [too_long(None, self._max_tokens)] * len(questions)
         head = state_text(self._defused(state))
         head_ids = self._prompts.head(head)
         return [self._plan(head, head_ids, question) for question in questions]

@@ -20,6 +20,7 @@ from typing import Final
 
 from xgrammar import GrammarCompiler, TokenizerInfo
 
+from headway.engine.structured.expression import UnsupportedExpressionError
 from headway.engine.structured.framing import receive, send
 from headway.engine.structured.grammar_source import compiled
 from headway.engine.structured.limits import (
@@ -30,9 +31,10 @@ from headway.engine.structured.limits import (
     MOST_VOCABULARY,
     MOST_WALL_SECONDS,
 )
+from headway.engine.structured.readable import readable
 from headway.engine.structured.trial import tried
 
-FINE, REFUSED = b"+", b"-"
+FINE, REFUSED, UNSUPPORTED = b"+", b"-", b"?"
 _SOURCE_LINE: Final = re.compile(r"^\[[\d:]+\] \S+:\d+: (?:Check failed: .*? is false: )?")  # where in xgrammar an error arose
 
 
@@ -79,17 +81,20 @@ def _serve(link: socket.socket, info: TokenizerInfo) -> None:
 
 
 def verdict(info: TokenizerInfo, kind: str, text: str, blanks: bool) -> bytes:
-    """`+`, or `-` and a sentence. Raises MemoryError."""
+    """`+` and the text to compile (`readable`), or a sentence behind `-`, or behind `?` when it is about something not supported. Raises MemoryError."""
     try:
+        text = readable(kind, text)
         grammar = compiled(GrammarCompiler(info, max_threads=1, cache_enabled=False), kind, text, blanks)
-        tried(grammar, info)
+        tried(grammar, info, may_be_empty=kind not in ("json", "json_object"))
     except MemoryError:
         raise
+    except UnsupportedExpressionError as error:
+        return UNSUPPORTED + str(error).encode("utf-8", "replace")
     except Exception as error:  # xgrammar's own, and pydantic's for structural tags: all mean that the grammar is no good
         if "bad_alloc" in str(error):
             raise MemoryError from error
         return REFUSED + _SOURCE_LINE.sub("", str(error))[:1000].encode("utf-8", "replace")
-    return FINE
+    return FINE + text.encode()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from headway.engine.structured.framing import receive, send
 from headway.engine.structured.limits import MOST_BYTES, MOST_MESSAGE, MOST_SECONDS, MOST_WALL_SECONDS
-from headway.engine.structured.request import INVALID, TOO_LARGE, Constraint
+from headway.engine.structured.request import INVALID, TOO_LARGE, UNSUPPORTED, Constraint
 from headway.errors import EngineDeadError
 
 if TYPE_CHECKING:
@@ -60,11 +60,13 @@ class CompileService:
             )
         if answer[:1] == b"-":
             return Refusal(f"{constraint.kind} cannot be compiled: {answer[1:].decode()}", INVALID)
+        if answer[:1] == b"?":
+            return Refusal(answer[1:].decode(), UNSUPPORTED)
         from xgrammar import GrammarCompiler  # loads libraries of which most servers have no need
 
         from headway.engine.structured.grammar_source import compiled
 
-        return compiled(GrammarCompiler(self.info(), max_threads=1, cache_enabled=False), constraint.kind, constraint.text, blanks)
+        return compiled(GrammarCompiler(self.info(), max_threads=1, cache_enabled=False), constraint.kind, answer[1:].decode(), blanks)
 
     def info(self) -> TokenizerInfo:
         """The vocabulary; starts the process. Raises what making the vocabulary does."""

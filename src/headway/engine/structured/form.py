@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import torch
-from xgrammar import GrammarMatcher
+from xgrammar import GrammarMatcher, get_bitmask_shape
 
 from headway.errors import StepError
 
@@ -65,6 +66,29 @@ class SequenceForm:
         if self._form.allowed is not None:
             masks[row] &= self._form.allowed
         return True
+
+    def may_begin_with(self, tokens: Iterable[int]) -> bool:
+        """Whether one of `tokens` may be the first; the form has begun, and nothing was taken."""
+        return not self._next().isdisjoint(tokens)
+
+    def dead_end(self, tokens: list[int], num_prompt: int) -> StepError | None:
+        """For an answer that cannot go on with any token: None when it may end where it is. Arguments as of `fill`."""
+        self._follow(tokens[num_prompt:])
+        if self._is_complete():
+            return None
+        return StepError("the answer has come to where no token is left that both the form and the other limits of the request allow", reason=FAILED)
+
+    def _is_complete(self) -> bool:
+        return self._start is not None and not self._next(within_allowed=False).isdisjoint(self._form.grammar.tokenizer_info.stop_token_ids)
+
+    def _next(self, *, within_allowed: bool = True) -> set[int]:
+        size = self._form.grammar.tokenizer_info.vocab_size
+        mask = torch.empty(get_bitmask_shape(1, size), dtype=torch.int32)
+        self._matcher.fill_next_token_bitmask(mask)
+        if within_allowed and self._form.allowed is not None:
+            mask[0] &= self._form.allowed
+        words: list[int] = mask[0].tolist()
+        return {i for i in range(size) if words[i >> 5] >> (i & 31) & 1}
 
     def _follow(self, output: list[int]) -> None:
         taken = len(self._taken)

@@ -17,8 +17,10 @@ from headway.artifacts.tokenizer import Tokenizer
 from headway.engine.sampling_params import SamplingParams
 from headway.engine.structured.compile_service import CompileService, Refusal
 from headway.engine.structured.config import StructuredConfig
-from headway.engine.structured.request import PARAM, UNSUPPORTED, Constraint, StructuredOutputs
-from headway.engine.structured.schema_support import left_out, schemas_of
+from headway.engine.structured.request import INVALID, PARAM, TOO_LARGE, UNSUPPORTED, Constraint, StructuredOutputs
+from headway.engine.structured.schema_faults import fault, too_many
+from headway.engine.structured.schema_parts import schemas_of
+from headway.engine.structured.schema_support import left_out
 from headway.engine.structured.vocabulary import check_exact, control_ids, grammar_vocabulary, without
 from headway.errors import EngineDeadError, QueueFullError, RequestError
 
@@ -72,9 +74,12 @@ class Forms:
         from headway.engine.structured.form import Form
 
         if isinstance(outcome, Refusal):
-            raise RequestError(f"{PARAM}: {outcome.message}", reason=outcome.reason, param=PARAM)
+            raise RequestError(f"{asked.param}: {outcome.message}", reason=outcome.reason, param=asked.param)
         starts_after = () if self._config.enable_in_reasoning else asked.starts_after
-        return Form(outcome, self._special, self._allowed(_is_json(asked.constraint), params.ignore_eos), starts_after)
+        form = Form(outcome, self._special, self._allowed(_is_json(asked.constraint), params.ignore_eos), starts_after)
+        if params.allowed_token_ids is not None and not starts_after and not form.begin().may_begin_with(params.allowed_token_ids):
+            raise RequestError("allowed_token_ids has no token that the form could begin with: together they allow nothing", reason=INVALID, param="allowed_token_ids")
+        return form
 
     def _allowed(self, is_json: bool, ignore_eos: bool) -> torch.Tensor | None:
         """Made once for each of the four cases."""
@@ -115,7 +120,7 @@ class Forms:
         return settle
 
     def _compile(self, constraint: Constraint, blanks: bool) -> CompiledGrammar | Refusal:
-        if (refusal := _unsupported(constraint)) is not None:
+        if (refusal := _refusal(constraint)) is not None:
             return refusal
         with self._starting:
             if self._service is None:
@@ -137,10 +142,14 @@ def _is_json(constraint: Constraint) -> bool:
     return constraint.kind in ("json", "json_object") or (constraint.kind == "structural_tag" and "\\t" not in constraint.text and "\\u00" not in constraint.text)
 
 
-def _unsupported(constraint: Constraint) -> Refusal | None:
+def _refusal(constraint: Constraint) -> Refusal | None:
     if constraint.kind not in ("json", "structural_tag"):
         return None
-    keyword = next(filter(None, map(left_out, schemas_of(constraint.kind, json.loads(constraint.text)))), None)
+    schemas = list(schemas_of(constraint.kind, json.loads(constraint.text)))
+    for finds, reason in ((fault, INVALID), (too_many, TOO_LARGE)):
+        if (found := next(filter(None, map(finds, schemas)), None)) is not None:
+            return Refusal(found, reason)
+    keyword = next(filter(None, map(left_out, schemas)), None)
     return None if keyword is None else Refusal(f"the schema uses {keyword}, which is not supported. Leave it out, and check answers for it", UNSUPPORTED)
 
 

@@ -34,7 +34,7 @@ class StructuredOutputs:
 
     `disable_any_whitespace` leaves no blanks between the parts of JSON (otherwise a few are allowed). `starts_after` are the token ids after which the form
     begins: empty = at the first token of the answer; otherwise the answer is free until these ids stand in it, one after the other. It is
-    for the server (the end marker of a reasoning parser) and not readable from a request.
+    for the server (the end marker of a reasoning parser) and not readable from a request; so is `param`, what errors call the field that asked.
 
     Raises RequestError with reason `structured_outputs_invalid` or `structured_outputs_too_large`; NotBuiltError for options that only other
     grammar libraries have. Whether a grammar can be compiled is not known here.
@@ -50,6 +50,7 @@ class StructuredOutputs:
     whitespace_pattern: str | None = None
     structural_tag: Any = field(default=None, hash=False)
     starts_after: tuple[int, ...] = ()
+    param: str = PARAM
     constraint: Constraint = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -65,8 +66,8 @@ class StructuredOutputs:
         object.__setattr__(self, "constraint", constraint)
 
     @classmethod
-    def of(cls, given: object) -> Self:
-        """From an object of this class, or a mapping of a request body. Unknown names are refused."""
+    def of(cls, given: object, param: str = PARAM) -> Self:
+        """From an object of this class, or a mapping of a request body. Unknown names are refused. `param`: as the field of that name."""
         if isinstance(given, cls):
             return given
         if not isinstance(given, Mapping):
@@ -74,7 +75,7 @@ class StructuredOutputs:
         unknown = [str(name)[:40] for name in given if name not in _OUTSIDE]
         if unknown:
             raise invalid(f"there is no option {unknown[0]!r}; known are {', '.join(sorted(_OUTSIDE))}")
-        return cls(**{name: value for name, value in given.items() if value is not None})
+        return cls(**{name: value for name, value in given.items() if value is not None}, param=param)
 
     def _refuse_foreign(self) -> None:
         if self.disable_additional_properties:

@@ -5,10 +5,10 @@ Found by comparing what xgrammar 0.2.9 accepts with what JSON Schema 2020-12 say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-Schema = Mapping[str, Any]
+from headway.engine.structured.schema_parts import Schema, parts_of
 
 
 class _Rule(NamedTuple):
@@ -65,6 +65,7 @@ _RULES: Final = (
     _Rule("dependencies", _OBJECT),
     _Rule("$dynamicRef"),
     _Rule("$ref", ignored=lambda v, s: isinstance(v, str) and not v.startswith("#"), where="to another document"),
+    _Rule("$ref", ignored=lambda v, s: isinstance(v, str) and v.startswith("#") and v != "#" and not v.startswith("#/"), where="to an anchor"),
     _Rule("allOf", ignored=lambda v, s: isinstance(v, list) and len(v) > 1, where="with more than one schema"),
     _Rule("minLength", _STRING, lambda v, s: "pattern" in s or "format" in s, "beside pattern or format"),
     _Rule("maxLength", _STRING, lambda v, s: "pattern" in s or "format" in s, "beside pattern or format"),
@@ -75,51 +76,14 @@ _RULES: Final = (
     *(_Rule(name, ignored=_untyped, where="without type") for name in (*_BOUNDS, *_OF_STRINGS, *_OF_ARRAYS, *_OF_OBJECTS)),
     *(_Rule(name, ignored=_beside_limits, where="beside other limits") for name in ("$ref", "anyOf", "oneOf", "allOf")),
 )
-_ONE: Final = ("items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems", "additionalItems", "propertyNames")
-_NAMED: Final = ("properties", "patternProperties", "$defs", "definitions")
-_LISTED: Final = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
-
-
 def left_out(schema: object) -> str | None:
     """What of `schema` would not be kept to, as words for a message; None when all is."""
-    waiting = [schema]
-    while waiting:
-        part = waiting.pop()
-        if not isinstance(part, Mapping):
-            continue
+    for part in parts_of(schema):
         for rule in _RULES:
             if rule.keyword in part and _applies(rule, part) and rule.ignored(part[rule.keyword], part):
                 return f"{rule.keyword} {rule.where}".strip()
-        waiting += _below(part)
     return None
-
-
-def schemas_of(kind: str, document: Any) -> Iterator[object]:
-    """The schemas in the document of a constraint of this kind: itself, or those inside of a structural tag."""
-    if kind == "json":
-        yield document
-        return
-    waiting = [document]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, list):
-            waiting += part
-        elif isinstance(part, Mapping):
-            schema = "json_schema" if part.get("type") == "json_schema" else "schema" if {"begin", "end"} <= part.keys() else None
-            yield part.get(schema)
-            waiting += (value for name, value in part.items() if name != schema)
 
 
 def _applies(rule: _Rule, schema: Schema) -> bool:
     return not rule.types or not schema.get("type") or bool(rule.types & _types(schema))
-
-
-def _below(schema: Schema) -> Iterator[object]:
-    for name in _ONE:
-        yield schema.get(name)
-    for name in _NAMED:
-        if isinstance(named := schema.get(name), Mapping):
-            yield from named.values()
-    for name in _LISTED:
-        if isinstance(listed := schema.get(name), list):
-            yield from listed

@@ -18,8 +18,8 @@ class TrialError(Exception):
     """What is wrong, as a sentence about the grammar."""
 
 
-def tried(grammar: CompiledGrammar, info: TokenizerInfo) -> None:
-    """Follow the grammar at random (seeded) for some tokens. Raises TrialError."""
+def tried(grammar: CompiledGrammar, info: TokenizerInfo, *, may_be_empty: bool = True) -> None:
+    """Follow the grammar at random (seeded) for some tokens. `may_be_empty`: whether an answer without a character can be right. Raises TrialError."""
     matcher = GrammarMatcher(grammar)
     mask = np.zeros(get_bitmask_shape(1, info.vocab_size), dtype=np.int32)
     choose, stops = random.Random(0), set(info.stop_token_ids)
@@ -29,9 +29,11 @@ def tried(grammar: CompiledGrammar, info: TokenizerInfo) -> None:
         matcher.fill_next_token_bitmask(mask)
         spent += time.process_time() - started
         allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")[: info.vocab_size])
-        if step == 0 and not len(allowed):
-            raise TrialError("it allows nothing, not even an empty answer")
-        guesses = (int(allowed[choose.randrange(len(allowed))]) for _ in range(_GUESSES if len(allowed) else 0))
+        if not len(allowed):
+            raise TrialError("it allows nothing, not even an empty answer" if step == 0 else "it leads to where it allows nothing more, not even the end")
+        if step == 0 and not may_be_empty and not stops.isdisjoint(allowed.tolist()):
+            raise TrialError("it allows nothing: no JSON fits it")
+        guesses = (int(allowed[choose.randrange(len(allowed))]) for _ in range(_GUESSES))
         token = next((guess for guess in guesses if guess not in stops), None)
         if token is None:
             return

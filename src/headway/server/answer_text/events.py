@@ -34,10 +34,11 @@ class CallArguments(NamedTuple):
 
 
 class CallEnds(NamedTuple):
-    """`complete`: the arguments are one JSON object."""
+    """`complete`: the arguments are one JSON object. `cut_off`: nothing is wrong with the call, but the answer ended in it."""
 
     raw: str
     complete: bool
+    cut_off: bool = False
 
 
 Event = Content | Reasoning | CallBegins | CallArguments | CallEnds

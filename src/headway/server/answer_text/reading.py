@@ -15,6 +15,8 @@ Reader = Callable[[GrowingText], Steps[None]]
 class Reading:
     """What the reader leaves, or cannot read, is content; a call that it does not end is ended as incomplete.
 
+    A reader that still waits for text at the end was cut off: what it looked at belongs to the open call.
+
     The events depend on the text alone: pieces only decide how often content, reasoning and arguments are divided.
     """
 
@@ -25,6 +27,7 @@ class Reading:
         self._over = False
         self._open = False  # a call has begun and not ended
         self._called = False  # a call has ended
+        self._cut_off = False
 
     def feed(self, piece: str) -> list[Event]:
         self._text.feed(piece)
@@ -33,6 +36,7 @@ class Reading:
     def finish(self) -> list[Event]:
         """The text is complete."""
         self._text.closed = True
+        self._cut_off = not self._over
         return self._run()
 
     def _run(self) -> list[Event]:
@@ -42,7 +46,7 @@ class Reading:
                 self._over = self._advance(events)
             except Exception as error:  # a reader may be foreign code, and text must come through whatever it does
                 _log.error("reading an answer failed (%s); the rest of it is content", type(error).__name__)
-                self._over = True
+                self._over, self._cut_off = True, False
         if self._over:
             self._leave(events)
         return events
@@ -57,8 +61,11 @@ class Reading:
             if isinstance(event, CallEnds):
                 self._open, self._called = False, True
             elif self._open and isinstance(event, CallBegins | Content):
-                events.append(CallEnds("", False))
                 self._open = False
+                if self._cut_off and isinstance(event, Content):
+                    events.append(CallEnds(event.raw, False, True))
+                    continue
+                events.append(CallEnds("", False, self._cut_off))
             if isinstance(event, CallBegins):
                 self._open = True
             events.append(event)
@@ -69,6 +76,9 @@ class Reading:
         text.at = len(text.text)
         blanks = self._called and text.silent and text.text[text.start :].isspace()  # behind a call: content only with what follows
         rest = "" if blanks and not text.closed else text.taken()
+        if self._open and self._cut_off:
+            events.append(CallEnds(rest, False, True))
+            self._open, rest = False, ""
         if self._open and (rest or text.closed):
             events.append(CallEnds("", False))
             self._open = False

@@ -19,16 +19,22 @@ from headway.wire.parse import parse_body
 NAMES: Final = {
     "max_completion_tokens": "max_tokens", "stop": "stop_sequences", "response_format": "output_config.format", "reasoning_effort": "thinking",
     "thinking_token_budget": "thinking.budget_tokens",
+    "response_format.json_schema": "output_config.format",
 }  # fmt: skip
 _THINKING: Final = ("enabled", "adaptive", "disabled")
 
 
-def chat_form(body: CountTokensBody, has_thoughts: bool) -> ChatBody:
-    """`has_thoughts`: the server tells the model's thoughts from its answers. Raises RequestError, NotBuiltError."""
+def chat_form(body: CountTokensBody, has_thoughts: bool, names: dict[str, str]) -> ChatBody:
+    """`has_thoughts`: the server tells the model's thoughts from its answers. Raises RequestError, NotBuiltError.
+
+    `names` is given what errors call the parts of messages.
+    """
     losses = RefusedLosses()
-    messages = chat_messages(body.messages, losses)
-    if system := system_text(body.system, losses):
-        messages.insert(0, {"role": "system", "content": system})
+    system = system_text(body.system, losses)
+    messages = [{"role": "system", "content": system}] if system else []
+    origins: dict[str, str] = {}
+    messages += chat_messages(body.messages, losses, origins, len(messages))
+    names |= origins  # not before: errors of `chat_messages` name what was sent
     fields = body.model_dump(include={"tools", "tool_choice", "output_config", "output_format"}, exclude_unset=True)
     chat: dict[str, Any] = {"messages": messages, **body.engine_fields(), **tool_fields(fields), **output_fields(fields)}
     chat |= _thinking(body.thinking, chat.get("chat_template_kwargs") or {}, has_thoughts, losses)

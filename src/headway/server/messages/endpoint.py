@@ -27,11 +27,13 @@ async def create_message(request: Request) -> Response:
     state = state_of(request)
     state.require_ready()
     body = await read_body(request, MessagesBody, NOT_BUILT)
-    with renamed(NAMES):
-        form = chat_form(body, state.parsers.reasoning is not None)
-        chat = await prepared(state, request, form, "msg")
+    names = dict(NAMES)
+    with renamed(names):
+        form = chat_form(body, state.parsers.reasoning is not None, names)
+        chat = await prepared(state, request, form, "msg_")
     writer = MessageWriter(chat.head, AnswerDeltas(form, chat.head.names, chat.plan))
-    return await respond(state, request, [chat.engine_request], writer.frames if body.stream else None, writer.whole, _MANNER)
+    with renamed(names):
+        return await respond(state, request, [chat.engine_request], writer.frames if body.stream else None, writer.whole, _MANNER)
 
 
 async def count_tokens(request: Request) -> Response:
@@ -40,6 +42,7 @@ async def count_tokens(request: Request) -> Response:
     state.require_ready()
     body = await read_body(request, CountTokensBody, NOT_BUILT)
     state.model_named(body.model)
-    with renamed(NAMES):
-        prompt = await prompt_of(state, chat_form(body, state.parsers.reasoning is not None))
+    names = dict(NAMES)
+    with renamed(names):
+        prompt = await prompt_of(state, chat_form(body, state.parsers.reasoning is not None, names))
     return json_response({"input_tokens": len(prompt.ids)})

@@ -18,16 +18,20 @@ from headway.wire.responses.items import Item
 
 # What errors call the fields that have other names in chats.
 NAMES: Final = {
-    "max_tokens": "max_output_tokens", "messages": "input", "response_format": "text.format", "structured_outputs": "text.format", "reasoning_effort": "reasoning.effort",
+    "max_tokens": "max_output_tokens", "messages": "input", "response_format": "text.format", "response_format.json_schema": "text.format", "reasoning_effort": "reasoning.effort",
 }  # fmt: skip
 _SAME = ("model", "stream", "parallel_tool_calls", "user", "stop", "include_reasoning")
 
 
-def chat_form(body: ResponsesBody, items: Sequence[Item]) -> ChatBody:
-    """`items` are those of the answers before and of this request. Raises RequestError, NotBuiltError."""
-    messages = chat_messages(items, RefusedLosses())
-    if body.instructions:
-        messages.insert(0, {"role": "system", "content": body.instructions})
+def chat_form(body: ResponsesBody, history: Sequence[Item], items: Sequence[Item], names: dict[str, str]) -> ChatBody:
+    """`history`: the items of the answers before, `items`: those of this request. Raises RequestError, NotBuiltError.
+
+    `names` is given what errors call the messages.
+    """
+    messages: list[dict[str, Any]] = [{"role": "system", "content": body.instructions}] if body.instructions else []
+    origins: dict[str, str] = {}
+    messages += chat_messages([*history, *items], RefusedLosses(), origins, len(messages), len(history))
+    names |= origins
     if not messages:
         raise RequestError("input must hold at least one item", param="input")
     chat: dict[str, Any] = {"messages": messages, **body.engine_fields()}

@@ -40,9 +40,10 @@ async def create_response(request: Request) -> Response:
     shelf = _shelf_for(state, body)
     items = input_items(body.input)
     history = await chain_items(_followed(state.responses), body.previous_response_id)
-    with renamed(NAMES):
-        form = chat_form(body, [*history, *items])
-        chat = await prepared(state, request, form, "resp")
+    names = dict(NAMES)
+    with renamed(names):
+        form = chat_form(body, history, items, names)
+        chat = await prepared(state, request, form, "resp_")
     response = _in_progress(body, chat, kept=shelf is not None)
 
     def keep(found: dict[str, Any]) -> None:
@@ -56,7 +57,8 @@ async def create_response(request: Request) -> Response:
     if body.background and shelf is not None:
         return _in_background(state, request, shelf, chat, writer, response, items)
     manner = StreamManner(b"", writer.failed, sse.KEEP_ALIVE)
-    return await respond(state, request, [chat.engine_request], writer.frames if body.stream else None, writer.whole, manner)
+    with renamed(names):
+        return await respond(state, request, [chat.engine_request], writer.frames if body.stream else None, writer.whole, manner)
 
 
 def shelf_of(state: ServerState, name: str) -> ResponseShelf:

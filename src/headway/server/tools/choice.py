@@ -67,7 +67,7 @@ def _for(tools: Tools, read: Callable[[GrowingText, Tools], Steps[None]]) -> Rea
 
 def _form(schema: Mapping[str, Any]) -> StructuredOutputs:
     try:
-        return StructuredOutputs(json=schema)
+        return StructuredOutputs(json=schema, param="tools")
     except RequestError as error:
         raise RequestError(f"the schemas of the tools cannot be used: {error.message}", reason="tools_invalid", param="tools") from None
 

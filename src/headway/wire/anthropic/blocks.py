@@ -21,24 +21,35 @@ def system_text(system: Any, losses: LossNotes) -> str:
     return "\n\n".join(_text_of(block, f"system[{at}]", losses) for at, block in enumerate(_blocks(system, "system")))
 
 
-def chat_messages(messages: Any, losses: LossNotes) -> list[Message]:
-    """Raises RequestError naming the block."""
+def chat_messages(messages: Any, losses: LossNotes, origins: dict[str, str] | None = None, before: int = 0) -> list[Message]:
+    """Raises RequestError naming the block.
+
+    `origins` is given what the paths of the chat are called in the request, where `before` messages precede these.
+    """
     if not isinstance(messages, list) or not messages:
         raise RequestError("messages must be a list with at least one message", param="messages")
     found: list[Message] = []
+    origins = {} if origins is None else origins
     for at, message in enumerate(messages):
         place = f"messages[{at}]"
         if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant", "system"):
             raise RequestError(f"{place} must be an object whose role is user or assistant", param=place)
         role, content = message["role"], message.get("content")
+        target = f"messages[{before + len(found)}]"
         if isinstance(content, str):
             found.append({"role": role, "content": content})
         elif role == "assistant":
-            found.append(_assistant(_blocks(content, place), place, losses))
+            blocks = _blocks(content, place)
+            found.append(_assistant(blocks, place, losses))
+            calls = (number for number, block in enumerate(blocks) if block.get("type") == "tool_use")
+            origins |= {f"{target}.tool_calls[{i}].function.arguments": f"{place}.content[{number}].input" for i, number in enumerate(calls)}
         elif role == "system":
             found.append({"role": role, "content": system_text(content, losses)})
         else:
-            found += _user(_blocks(content, place), place, losses)
+            places: list[str] = []
+            found += _user(_blocks(content, place), place, losses, places)
+            target = f"messages[{before + len(found) - 1}]"
+            origins |= {f"{target}.content[{i}]": part for i, part in enumerate(places)}
     return found
 
 
@@ -62,16 +73,21 @@ def _assistant(blocks: Sequence[Mapping[str, Any]], place: str, losses: LossNote
     return message
 
 
-def _user(blocks: Sequence[Mapping[str, Any]], place: str, losses: LossNotes) -> Iterator[Message]:
-    """Results of tools first, each a message, then the rest as one; images in results go to the rest, since tool messages hold text alone."""
+def _user(blocks: Sequence[Mapping[str, Any]], place: str, losses: LossNotes, places: list[str]) -> Iterator[Message]:
+    """Results of tools first, each a message, then the rest as one; images in results go to the rest, since tool messages hold text alone.
+
+    `places` is given the block that each part of the rest comes from.
+    """
     parts: list[dict[str, Any]] = []
     for at, block in enumerate(blocks):
         where = f"{place}.content[{at}]"
         if block.get("type") != "tool_result":
             parts.append(_part(block, where, losses))
+            places.append(where)
             continue
         texts, images = _result(block, where, losses)
         parts += images
+        places += [where] * len(images)
         yield {"role": "tool", "tool_call_id": str(block.get("tool_use_id")), "content": "\n".join(texts)}
     if parts:
         only_text = len(parts) == 1 and parts[0]["type"] == "text"
@@ -129,8 +145,10 @@ def _blocks(content: Any, place: str) -> Sequence[Mapping[str, Any]]:
 
 
 def _text_of(block: Mapping[str, Any], place: str, losses: LossNotes) -> str:
-    if not isinstance(block.get("text"), str):
+    if block.get("type", "text") != "text":
         raise RequestError(f"{place} must be a block of type text", param=place)
+    if not isinstance(block.get("text"), str):
+        raise RequestError(f"{place}.text must be a string", param=f"{place}.text")
     if block.get("cache_control"):
         losses.note("cache_control", severity="info")
     return str(block["text"])

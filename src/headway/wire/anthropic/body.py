@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, WithJsonSchema
 
-from headway.wire.engine_fields import EngineFields
+from headway.wire.engine_fields import EngineFields, of_chats_alone
 from headway.wire.fields import Body, FromOne, told
 from headway.wire.not_built import NotBuiltField
 
@@ -55,4 +55,5 @@ NOT_BUILT: Final = (
     NotBuiltField("inference_geo", "choice of a place", lambda v, _: v == "global"),
     NotBuiltField("speed", "a fast mode", lambda v, _: v == "standard"),
     NotBuiltField("diagnostics", "diagnostics"),
+    *of_chats_alone(MessagesBody.model_fields),
 )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from headway.wire.engine_fields import EngineFields
+from headway.wire.engine_fields import EngineFields, of_chats_alone
 from headway.wire.fields import FromOne, Whole, told
 from headway.wire.not_built import NotBuiltField
 
@@ -77,5 +77,5 @@ NOT_BUILT: Final = (
     NotBuiltField("prompt_cache_options", "options of the prefix cache, which is automatic"),
     NotBuiltField("previous_input_messages", "messages of an earlier answer", fix="Send them as input."),
     NotBuiltField("enable_response_messages", "raw messages in answers"),
-    NotBuiltField("structured_outputs", "grammars through this API", fix="Use text.format with a json_schema, or /v1/chat/completions."),
+    *of_chats_alone(ResponsesBody.model_fields),
 )

@@ -13,6 +13,10 @@ from headway.wire.responses.items import Item
 MOST_ITEMS = 10_000
 _ROLES = ("user", "assistant", "system", "developer")
 _TEXTS = ("input_text", "output_text", "text")
+_NEEDED: Mapping[str, str] = {
+    **dict.fromkeys(_TEXTS, "text must be a string"), "input_image": "image_url must be a string",
+    "input_audio": "input_audio must be an object", "input_file": "file_data must be a string",
+}  # fmt: skip
 
 
 def input_items(given: Any) -> list[Item]:
@@ -41,20 +45,26 @@ def input_items(given: Any) -> list[Item]:
 _PREFIXES: Mapping[str, str] = {"message": "msg", "function_call": "fc", "function_call_output": "fco", "reasoning": "rs"}
 
 
-def chat_messages(items: Sequence[Item], losses: LossNotes) -> list[dict[str, Any]]:
-    """Calls in a row become one assistant message, joined to the text before them. Raises RequestError naming the item."""
+def chat_messages(items: Sequence[Item], losses: LossNotes, origins: dict[str, str] | None = None, before: int = 0, earlier: int = 0) -> list[dict[str, Any]]:
+    """Calls in a row become one assistant message, joined to the text before them. Raises RequestError naming the item.
+
+    `origins` is given what the paths of the chat are called in the request, where `before` messages precede these.
+    The first `earlier` items are those of answers before.
+    """
     found: list[dict[str, Any]] = []
+    origins = {} if origins is None else origins
     for at, item in enumerate(items):
-        place, kind = f"input[{at}]", item.get("type")
+        place, kind = f"input[{at - earlier}]" if at >= earlier else "previous_response_id", item.get("type")
         if kind == "message":
+            origins[f"messages[{before + len(found)}]"] = place
             found.append(_message(item, place, losses))
         elif kind == "function_call":
             call = {"id": str(item.get("call_id")), "type": "function", "function": {"name": str(item.get("name")), "arguments": str(item.get("arguments") or "{}")}}
-            last = found[-1] if found else None
-            if last is not None and last["role"] == "assistant":
-                last.setdefault("tool_calls", []).append(call)
-            else:
-                found.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            if not found or found[-1]["role"] != "assistant":
+                found.append({"role": "assistant", "content": None})
+            calls = found[-1].setdefault("tool_calls", [])
+            origins[f"messages[{before + len(found) - 1}].tool_calls[{len(calls)}].function"] = place
+            calls.append(call)
         elif kind == "function_call_output":
             found.append({"role": "tool", "tool_call_id": str(item.get("call_id")), "content": _output(item, place, losses)})
         elif kind == "reasoning":
@@ -95,6 +105,8 @@ def _part(part: Any, place: str, losses: LossNotes) -> dict[str, Any]:
         return {"type": "file", "file": {"filename": str(part.get("filename") or "file"), "file_data": part["file_data"]}}
     if isinstance(part, Mapping) and part.get("file_id"):
         raise NotBuiltError(f"{place}: files that were uploaded are not supported", param=place, fix="Send the data itself.")
+    if isinstance(kind, str) and kind in _NEEDED:
+        raise RequestError(f"{place}.{_NEEDED[kind]}", param=f"{place}.{_NEEDED[kind].split()[0]}")
     raise RequestError(f"{place} has the type {str(kind)[:40]!r}, which cannot be passed to a chat model", param=place, reason="content_part_unsupported")
 
 

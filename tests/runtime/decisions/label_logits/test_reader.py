@@ -147,6 +147,7 @@ def test_too_long_is_a_failure_of_the_question(tokenizer: Tokenizer) -> None:
     assert long.code == "max_length_exceeded"
     [huge] = reader.plan(Subject("x" * 10**7), [LATE])
     assert isinstance(huge, ItemFailure)
+    assert str(huge.message).startswith("the question prompt has more than 200 tokens")  # it was not counted
     exact = len(plan_of(reader, LATE, "x").rows[0].token_ids)
     [fits], [over] = (LabelLogitsReader(tokenizer, limit).plan(Subject("x"), [LATE]) for limit in (exact, exact - 1))
     assert isinstance(fits, QuestionPlan)

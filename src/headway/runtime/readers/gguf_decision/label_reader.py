@@ -78,7 +78,7 @@ class GgufLabelReader(DecisionReader):
         except RequestError as error:
             return ItemFailure("invalid_question", error.message)
         if len(text) > self._most_chars:  # surely: no token has more characters than the longest
-            return too_long(len(text) * self._max_tokens // self._most_chars, self._max_tokens)
+            return too_long(None, self._max_tokens)
         ids = self._tokenizer.encode(text, add_special_tokens=False)
         return ids if len(ids) <= self._max_tokens else too_long(len(ids), self._max_tokens)
 
