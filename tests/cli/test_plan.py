@@ -198,9 +198,9 @@ def test_nothing_heavy_is_imported_without_a_measurement(config: Path) -> None:
 def test_integers_that_the_kernels_keep_are_not_planned_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_quantized(make_tiny_model("smollm", CONFIGS["smollm"](), tmp_path), tmp_path / "m.gguf", gguf.GGMLQuantizationType.Q8_0)
     words = (str(tmp_path / "m.gguf"), "--dtype", "bfloat16", *GIVEN)
-    monkeypatch.setattr("headway.models.loaded_shape.default_kernels", lambda dtype: TORCH)
+    monkeypatch.setattr("headway.models.loaded_shape.engine_kernels", lambda dtype: TORCH)
     unpacked = answer(*words)
-    monkeypatch.setattr("headway.models.loaded_shape.default_kernels", lambda dtype: replace(TORCH, integers=reference_integers()))
+    monkeypatch.setattr("headway.models.loaded_shape.engine_kernels", lambda dtype: replace(TORCH, integers=reference_integers()))
     kept = answer(*words)
     assert "unpacks GGUF weights to 16 bits" in unpacked["notes"][0]
     assert "as integers of 9.00 bits" in kept["notes"][0]

@@ -19,6 +19,7 @@ RECORDED = ("bert", "bert-relu", "roberta", "distilbert", "modernbert", "modernb
 def loaded(make: MakeEncoder, name: str, dtype: torch.dtype = torch.float32) -> NativeEncoder:
     encoder = load_encoder(make(name).folder, dtype)
     assert isinstance(encoder, NativeEncoder)
+    encoder.encode(pack([[5]]))  # the first batch records
     return encoder
 
 
@@ -77,6 +78,16 @@ def test_what_is_beyond_a_table_is_refused_and_forgotten(make: MakeEncoder, row:
         encoder.encode(pack([row]))
     good = random_rows((6,))
     assert torch.equal(encoder.encode(pack(good)).last, kernel_by_kernel(encoder, good))
+
+
+def test_parts_that_are_shared_after_loading(make: MakeEncoder) -> None:
+    """The program must not point to what was there before."""
+    encoder, other = (load_encoder(make(name).folder, torch.float32) for name in ("bert", "bert-relu"))
+    assert isinstance(encoder, NativeEncoder)
+    assert isinstance(other, NativeEncoder)
+    encoder.embedding = other.embedding
+    rows = random_rows((9, 4))
+    assert torch.equal(encoder.encode(pack(rows)).last, kernel_by_kernel(encoder, rows))
 
 
 @pytest.mark.parametrize("name", ["mpnet", "deberta-v2", "deberta-v3"])

@@ -91,7 +91,8 @@ class NativeEncoder(Encoder):
                 kernels, config.norm_epsilon, config.convolution.groups, config.convolution.activation
             )
         self._rotaries = [Rotary(kernels, spec, config.head_dim) for spec in config.ropes]
-        self._tape = kernels.tape
+        by_length = config.buckets or config.convolution or config.disentangled  # what they do depends on how long the rows are
+        self._to_record = None if by_length else kernels.tape
         self._recorded: RecordedEncoding | None = None
 
     @torch.inference_mode()
@@ -103,12 +104,11 @@ class NativeEncoder(Encoder):
                 assert isinstance(layer.attention, DisentangledAttention)
                 layer.attention.prepare(table)
             self.distances = self.distance_norm = None
-        by_length = self.distance_bias or self.convolution or self.config.disentangled  # what they do depends on how long the rows are
-        if self._tape is not None and not by_length:
-            self._recorded = record_encoding(self._all_layers, self._tape)
 
     @torch.inference_mode()
     def encode(self, batch: PackedBatch, exits: Collection[int] = ()) -> Encoded:
+        if self._to_record is not None:  # not when it is loaded: models with several encoders share parts of them afterwards
+            self._recorded, self._to_record = record_encoding(self._all_layers, self._to_record), None
         if self._recorded is not None and self._recorded.inputs.fits(batch) and set(exits) <= {self.num_layers}:
             with suppress(IndexError):  # of the kernel-by-kernel pass it says what was wrong
                 last = self._recorded.run(*self._recorded.inputs.load(batch))
