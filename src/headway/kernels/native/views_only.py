@@ -23,6 +23,11 @@ class NotRecordable(Exception):
 class ViewsOnly(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Inside, an operator of torch that is no view raises NotRecordable."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nobody compiles what is in here. Torch would import its compiler only to keep it out: 63 MB, and seconds of every start."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         call: Callable[..., Any] = func
         if func.name().partition(".")[0] not in _VIEWS:
