@@ -14,7 +14,7 @@ from typing import Final
 
 _MIB: Final = 1 << 20
 MAPPED_BYTES: Final = 120 * _MIB  # of the two below: pages of files
-SERVER_BYTES: Final = 316 * _MIB  # Python, torch, oneDNN, the HTTP application
+SERVER_BYTES: Final = 258 * _MIB  # Python, torch, oneDNN, the HTTP application
 WORKER_BYTES: Final = 278 * _MIB  # the same of the model runtime
 ENTRY_BYTES: Final = 400  # of a tokenizer, per entry of its vocabulary
 HUGE_PAGE: Final = 2 * _MIB
