@@ -131,7 +131,7 @@ def mixtures(draw: st.DrawFn) -> dict[str, object]:
     }  # fmt: skip
 
 
-@pytest.mark.long
+@pytest.mark.gpu  # minutes without one
 @pytest.mark.timeout(1200)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(mixture=mixtures(), split_keys=st.sampled_from((16, 256)))

@@ -13,7 +13,7 @@ import pytest
 _SHARED = 99 << 10  # bytes of a block at most, the least that devices of capability 8.0 to 9.0 have (CUDA programming guide)
 
 
-@pytest.mark.long
+@pytest.mark.gpu  # minutes without one
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("capability", [80, 90])
 def test_compiled(capability: int, tmp_path: Path) -> None:

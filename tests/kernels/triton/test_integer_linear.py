@@ -87,7 +87,7 @@ def test_what_is_not_finite_stays_in_its_row(kernels: Kernels, device: torch.dev
     assert not found[1:].isfinite().any()
 
 
-@pytest.mark.long
+@pytest.mark.gpu  # minutes without one
 @pytest.mark.timeout(1200)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
