@@ -8,14 +8,13 @@ import torch
 
 from headway.errors import ConfigError
 from headway.kernels.float8_matrix import LARGEST, Float8Matrix
-from headway.kernels.interface import Activation
-from headway.kernels.torch_pointwise import ACTIVATIONS
+from headway.kernels.triton.wide_linear import WideLinear
 
 _CAPABILITY: Final = (8, 9)  # the first with arithmetic for FP8 (Ada, Hopper)
 _MULTIPLE: Final = 16  # what inputs and outputs must be a multiple of (cuBLAS)
 
 
-class Float8Linear:
+class Float8Linear(WideLinear):
     """Sums are float32 and get both scales then, so that nothing is rounded but inputs and result."""
 
     __slots__ = ("_bias", "_codes", "_one", "_scales")
@@ -25,15 +24,6 @@ class Float8Linear:
         self._scales = matrix.scales.to(device)
         self._bias = None if bias is None else bias.float().to(device)
         self._one = torch.ones((), device=device)
-
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        return self.widened(x).to(x.dtype)
-
-    def activated(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
-        return ACTIVATIONS[activation](self.widened(x)).to(x.dtype)
-
-    def add_to(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        return self.widened(x).add_(residual).to(residual.dtype)
 
     def widened(self, x: torch.Tensor) -> torch.Tensor:
         if not len(x):

@@ -15,9 +15,8 @@ import triton.language as tl
 from triton.language import tensor
 
 from headway.kernels.integer_weight import IntegerForm, IntegerMatrix, IntegerWeight
-from headway.kernels.interface import Activation
-from headway.kernels.torch_pointwise import ACTIVATIONS
 from headway.kernels.triton.operands import dot_operand, padded
+from headway.kernels.triton.wide_linear import WideLinear
 
 _LARGEST_STEP: Final = 128
 _SMALLEST_SIDE: Final = 16  # of a tile that matrix units multiply
@@ -77,7 +76,7 @@ def step_form(form: IntegerForm) -> StepForm | None:
     return StepForm(step, form.group // step)
 
 
-class IntegerLinear:
+class IntegerLinear(WideLinear):
     """`codes` [bytes of an output, out], scales and floors float32 [groups, out], bias float32 [out]."""
 
     __slots__ = ("_bias", "_codes", "_floors", "_form", "_outputs", "_scales", "_steps")
@@ -109,15 +108,6 @@ class IntegerLinear:
         if self._floors is not None:  # with an offset that the kernel takes off
             assert chunk.minimums is not None
             self._floors[:, rows] = chunk.minimums.T.to(self._floors.device)
-
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        return self.widened(x).to(x.dtype)
-
-    def activated(self, x: torch.Tensor, activation: Activation) -> torch.Tensor:
-        return ACTIVATIONS[activation](self.widened(x)).to(x.dtype)
-
-    def add_to(self, residual: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        return self.widened(x).add_(residual).to(residual.dtype)
 
     def widened(self, x: torch.Tensor) -> torch.Tensor:
         rows = x.shape[0]
