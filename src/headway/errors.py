@@ -56,6 +56,28 @@ class EngineDeadError(HeadwayError):
     reason = "engine_dead"
 
 
+class LaunchError(HeadwayError):
+    """The nodes of a launch disagree, or one did not come: nothing was started."""
+
+    reason = "launch_failed"
+
+
+class RankError(HeadwayError):
+    """One of the processes that compute a model together died, hung or cannot be reached: all requests that are open end with this."""
+
+    reason = "rank_failed"
+
+    def __init__(self, rank: int, host: str, why: str):
+        super().__init__(f"rank {rank} on {host} failed: {why}", param=f"rank {rank}", fix="The log of that rank tells more.")
+        self.rank, self.host, self.why = rank, host, why
+
+
+class TransferError(HeadwayError):
+    """KV blocks did not come from another engine, or did not get there."""
+
+    reason = "kv_transfer_failed"
+
+
 class StepError(HeadwayError):
     """The forward pass of this request raised; other requests go on."""
 
@@ -84,6 +106,12 @@ class AsleepError(HeadwayError):
     """The engine gave its memory back until somebody wakes it."""
 
     reason = "asleep"
+
+
+class RestartingError(LoadingError):
+    """A rank failed, and the model is being loaded again."""
+
+    reason = "restarting"
 
 
 class ConfigError(HeadwayError):

@@ -22,6 +22,7 @@ from headway.engine.admission import AdmissionLimits
 from headway.engine.async_engine import AsyncEngine
 from headway.engine.config import EngineConfig
 from headway.engine.core import EngineCore, Observers
+from headway.engine.distributed.rank_group import RankGroup
 from headway.engine.loading import LoadedEngine
 from headway.engine.memory_use import MemoryUse
 from headway.engine.model_runner import StepResult
@@ -115,18 +116,17 @@ class ScriptedModel:
         return self.answer[sequence.num_output] if sequence.num_output < len(self.answer) else 256
 
 
-def scripted_engine(
+def scripted_parts(
     model: ScriptedModel,
+    metrics: EngineMetrics,
     *,
     num_blocks: int = 200,
     block_size: int = 4,
     budget: int = 64,
     max_model_len: int = 500,
-    metrics: EngineMetrics | None = None,
-    **config: Any,
-) -> tuple[AsyncEngine, EngineMetrics]:
-    """A started engine around `model`, and the metrics that hear it."""
-    metrics = metrics or EngineMetrics("tiny", max_model_len=max_model_len)
+    ranks: RankGroup | None = None,
+) -> LoadedEngine:
+    """What loading would bring."""
     kv = KVCacheManager(num_blocks, block_size)
     scheduler = Scheduler(SchedulerLimits(budget, 16), kv)
     core = EngineCore(
@@ -136,7 +136,16 @@ def scripted_engine(
     capacity = SimpleNamespace(num_blocks=num_blocks - 1)
     forms = Forms(model.tokenizer, model.tokenizer.vocab_size, StructuredConfig())
     card = SimpleNamespace(parameters=0)
-    loaded = LoadedEngine(core, card, model.tokenizer, limits, capacity, {}, MemoryUse(0, 0, None), forms, pooler=Pooler(HIDDEN))  # type: ignore[arg-type]
+    return LoadedEngine(core, card, model.tokenizer, limits, capacity, {}, MemoryUse(0, 0, None), forms, pooler=Pooler(HIDDEN), ranks=ranks)  # type: ignore[arg-type]
+
+
+def scripted_engine(
+    model: ScriptedModel, *, max_model_len: int = 500, metrics: EngineMetrics | None = None, num_blocks: int = 200, block_size: int = 4,
+    budget: int = 64, **config: Any,
+) -> tuple[AsyncEngine, EngineMetrics]:  # fmt: skip
+    """A started engine around `model`, and the metrics that hear it."""
+    metrics = metrics or EngineMetrics("tiny", max_model_len=max_model_len)
+    loaded = scripted_parts(model, metrics, num_blocks=num_blocks, block_size=block_size, budget=budget, max_model_len=max_model_len)
     engine = AsyncEngine(EngineConfig("tiny", **config))
     with mock.patch.object(async_engine, "load_engine", return_value=loaded):
         engine.start()

@@ -40,6 +40,6 @@ def test_all_a_group_and_a_word() -> None:
 
 
 def test_help_says_what_does_not_work() -> None:
-    assert "Not built yet: tensor parallelism (planned: Distributed)." in flag_help(ALL_FLAGS, "tensor-parallel-size")
+    assert "Not built yet: expert parallelism (planned: Distributed)." in flag_help(ALL_FLAGS, "enable-expert-parallel")
     assert "Accepted without effect" in flag_help(ALL_FLAGS, "enforce-eager")
     assert "Refused" in flag_help(ALL_FLAGS, "trust-remote-code")

@@ -55,7 +55,7 @@ def test_every_command_is_there(name: str) -> None:
         (["collect-env"], 2, "headway collect-env is not built yet"),
         (["nope"], 2, "No such command 'nope'"),
         (["serve", "--prot", "1"], 2, "Unknown flag --prot. Did you mean --port?"),
-        (["serve", "--tensor-parallel-size", "2"], 2, "--tensor-parallel-size is not built yet"),
+        (["serve", "--enable-expert-parallel"], 2, "--enable-expert-parallel is not built yet"),
         (["serve", "--trust-remote-code"], 2, "--trust-remote-code is refused"),
         (["serve", "--speculative-model", "x", "--spec-method", "eagle"], 2, "the speculation method eagle is not built"),
         (["serve", "--port", "70000"], 2, "--port must be 0 to 65535, got '70000'"),

@@ -69,7 +69,7 @@ def test_a_file_lies_under_the_command_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    ["- a", "a: [", "nope: 1", "tensor-parallel-size: 2", "config: x", "api-key:", "api-key: [a, null]", "api-key: {a: 1}", "served-model-name: [[a]]"],
+    ["- a", "a: [", "nope: 1", "enable-expert-parallel: true", "config: x", "api-key:", "api-key: [a, null]", "api-key: {a: 1}", "served-model-name: [[a]]"],
 )
 def test_files_that_cannot_be_used(tmp_path: Path, content: str) -> None:
     path = tmp_path / "config.yaml"
@@ -110,6 +110,6 @@ def test_help_is_asked_before_anything_is_checked() -> None:
 def test_engine_flags_as_arguments_of_llm() -> None:
     found: dict[str, Any] = engine_arguments(["--max-num-seqs", "4", "--no-enable-prefix-caching"], lambda sentence: None)
     assert found == {"max_num_seqs": 4, "enable_prefix_caching": False}
-    for words, kind in ((["--port", "1"], ConfigError), (["word"], ConfigError), (["-tp", "2"], NotBuiltError)):
+    for words, kind in ((["--port", "1"], ConfigError), (["word"], ConfigError), (["--enable-expert-parallel"], NotBuiltError)):
         with pytest.raises(kind):
             engine_arguments(words, lambda sentence: None)

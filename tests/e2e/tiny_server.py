@@ -25,9 +25,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def tiny_server(folder: Path, *flags: str, **variables: str) -> Iterator[Served]:
-    """Its cache is `folder`; it is killed at the end if it still runs."""
-    port, log = free_port(), folder / "server.log"
+def tiny_server(folder: Path, *flags: str, port: int = 0, **variables: str) -> Iterator[Served]:
+    """Its cache is `folder`, its port a free one unless given; it is killed at the end if it still runs."""
+    port, log = port or free_port(), folder / "server.log"
     command = [sys.executable, "-m", "headway.cli.main", "serve", str(tiny_model(folder)), "--port", str(port), "--max-model-len", "256"]
     environment = {**os.environ, "HEADWAY_CACHE": str(folder), "PYTHONPATH": str(ROOT / "src"), **variables}
     with log.open("wb") as out:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -36,6 +37,7 @@ class Fixture:
 
         def gated(plan: Any) -> Any:
             self.gate.wait(10)
+            time.sleep(0.001)  # the event loop has its turn, so that no test depends on who is faster
             return execute(plan)
 
         self.world.runner.execute = gated  # type: ignore[method-assign]

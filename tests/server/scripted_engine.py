@@ -13,10 +13,12 @@ import torch
 
 from headway.engine.admission import AdmissionLimits
 from headway.engine.config import EngineConfig
+from headway.engine.distributed.rank_group import RankStatus
 from headway.engine.outputs import CompletionOutput, Logprob, OutputKind, PositionLogprobs, RequestOutput
 from headway.engine.pooling.pooler import Pooler
 from headway.engine.pooling.pooling_admission import admit_reading
 from headway.engine.pooling.pooling_params import PoolingParams
+from headway.engine.recovery.restart import Restart
 from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import ContextLengthError, HeadwayError, RequestError
@@ -82,6 +84,7 @@ class Status:
     waiting: int = 0
     kv_usage: float = 0.0
     held: str | None = None
+    restart: Restart | None = None
 
 
 Script = Callable[[list[int], int], bytes]  # prompt ids, sequence index -> the bytes of the answer
@@ -99,6 +102,8 @@ class ScriptedEngine:
         self.vocab_size = VOCAB
         self.default_sampling: dict[str, Any] = {}
         self.pooler = Pooler(HIDDEN)
+        self.images = None  # it reads text alone
+        self.ranks: tuple[RankStatus, ...] = ()
         self.card = SimpleNamespace(parameters=0)
         self.hold: asyncio.Event | None = None
         self.hold_after = 0

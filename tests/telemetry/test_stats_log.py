@@ -11,6 +11,7 @@ import pytest
 from headway.errors import ConfigError
 from headway.telemetry.stats import StepStats
 from headway.telemetry.stats_log import StatsLog, interval_from_environment, start_timer
+from headway.telemetry.transfer_stats import TransferStats
 
 
 class Clock:
@@ -136,3 +137,19 @@ def test_what_drafts_came_to(clock: Clock, messages: Callable[[], list[str]]) ->
     stats.observe(STEP)
     clock.advance(10)
     assert "SpecDecoding" not in messages()[-1]
+
+
+def test_what_transfers_came_to(clock: Clock, messages: Callable[[], list[str]]) -> None:
+    stats = StatsLog(0, 10, clock=clock, timer=clock.timer)
+    stats.observe_transfer(TransferStats("pulled", seconds=0.5, nbytes=4_000_000))
+    stats.observe_transfer(TransferStats("pulled", seconds=0.1, nbytes=2_000_000))
+    stats.observe_transfer(TransferStats("timed_out"))
+    stats.observe(STEP)
+    clock.advance(10)
+    assert messages()[-1] == (
+        "Engine 000: KV Transfer metrics: Num successful transfers=2, Avg xfer time (ms)=300.000, P90 xfer time (ms)=500.000, "
+        "Avg MB per transfer=3.000, Throughput (MB/s)=10.000"
+    )
+    stats.observe(STEP)
+    clock.advance(10)
+    assert "KV Transfer" not in messages()[-1]

@@ -1,4 +1,4 @@
-"""`headway bench throughput | latency | serve | kernels`."""
+"""`headway bench throughput | latency | serve | kernels | link`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from headway.bench.measures import percentile, summarize
 from headway.bench.prompts import Prompt, make_prompts
 from headway.cli.bench_kernels import kernels_command
+from headway.cli.bench_link import link_command
 from headway.cli.bench_options import ManyValues, dataset_options, not_built, numbers, pairs, take_dataset
 from headway.cli.serve_config import DEFAULT_MODEL, engine_arguments
 from headway.errors import ConfigError
@@ -39,10 +40,11 @@ _ENGINE_CONTEXT = {
 
 @click.group("bench")
 def bench_group() -> None:
-    """Measure: generation in this process (throughput, latency), a running server (serve), or the kernels below it all (kernels)."""
+    """Measure: generation in this process (throughput, latency), a running server (serve), the kernels below it all (kernels), or the way between hosts (link)."""
 
 
 bench_group.add_command(kernels_command)
+bench_group.add_command(link_command)
 
 
 @bench_group.command("throughput", context_settings=_ENGINE_CONTEXT, epilog=_ENGINE_HELP)

@@ -13,6 +13,7 @@ _COMMANDS = {
     "serve": ("headway.cli.doctor_serve:serve_command", "Look at a server that runs: why is it slow, full or silent?"),
     "router": ("headway.cli.doctor_router:router_command", "Walk through a semantic router that runs."),
     "net": ("headway.cli.doctor_net:net_command", "Is HOST:PORT reachable from here, and what speaks there?"),
+    "dist": ("headway.cli.doctor_dist:dist_command", "Compare the nodes of a launch from facts that each of them wrote down."),
     "config": ("headway.cli.doctor_config:config_command", "Read a launch command, Compose file, manifest or router configuration."),
     "collect": ("headway.cli.doctor_collect:collect_command", "Write down what is known here, for `doctor log --context`."),
     "report": ("headway.cli.doctor_report:report_command", "One archive for a bug report, masked; sends nothing."),

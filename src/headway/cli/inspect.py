@@ -100,7 +100,7 @@ def card_fields(card: ModelCard, memory: MemoryBudget) -> dict[str, Any]:
         "context_length": card.context_length,
         "config": _plain(card.config),
         "generation_config": _plain(card.generation_config),
-        "runs": {name: value for name in ("by", "why", "reason") if (value := getattr(runs, name)) is not None},
+        "runs": {name: value for name in ("by", "why", "reason", "images") if (value := getattr(runs, name)) is not None},
         "fits": _fits(card, memory, kept),
         "problems": list(card.problems),
     }
@@ -174,6 +174,7 @@ def _rows(card: ModelCard, fields: dict[str, Any]) -> list[tuple[str, str]]:
         ("path", str(card.path)),
         ("architecture", f"{card.architecture or 'unknown'} ({card.model_type or 'unknown type'}, {card.format})"),
         ("runs", _RUNS[fields["runs"]["by"]] + (f": {fields['runs']['why']}" if "why" in fields["runs"] else "")),
+        *([("images", fields["runs"]["images"])] if "images" in fields["runs"] else []),
         ("parameters", f"{card.parameters / 1e6:,.1f} M"),
         (
             "weights",

@@ -14,6 +14,7 @@ from headway.cli.lazy_group import LazyGroup, run_program
 _COMMANDS = {
     "serve": ("headway.cli.serve:serve_command", "Serve a language model over an OpenAI-compatible API."),
     "up": ("headway.cli.up:up_command", "Fetch the default model, serve it, show how to ask it."),
+    "cluster": ("headway.cli.cluster:cluster_group", "Make this machine a node of a Ray cluster, and see what the cluster has."),
     "wait": ("headway.cli.wait:wait_command", "Wait until a server is ready."),
     "status": ("headway.cli.status:status_command", "Show the servers that run on this machine."),
     "stop": ("headway.cli.stop:stop_command", "Stop a server that runs on this machine."),
@@ -22,6 +23,7 @@ _COMMANDS = {
     "run-batch": ("headway.cli.run_batch:run_batch_command", "Answer the requests of a file."),
     "inspect": ("headway.cli.inspect:inspect_command", "Show what a model is and whether it fits, from headers only."),
     "plan": ("headway.cli.plan:plan_command", "Say what a model needs and reaches on this machine or a card, before it is loaded."),
+    "simulate": ("headway.cli.simulate:simulate_command", "Replay traffic over engines that are not there: latencies, promises kept, cost."),
     "quantize": ("headway.cli.quantize:quantize_command", "Compress a model to 8 or 4 bits, for this and other engines."),
     "eval": ("headway.cli.eval:eval_command", "Say how good a model is, and whether it is still as good as another."),
     "bench": ("headway.cli.bench:bench_group", "Measure throughput and latency."),

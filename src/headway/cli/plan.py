@@ -37,18 +37,33 @@ FITS, DOES_NOT_FIT, CANNOT_TELL = 0, 1, 2
 @click.option("--quantization", metavar="FORMAT", help="Plan for weights in this format (see the formats of --json).")
 @click.option("--gpu-memory-utilization", type=float, metavar="SHARE", help="Share of the memory that may be used, over 0 to 1.")
 @click.option("--measure/--no-measure", default=None, help="Measure this machine anew, or not at all; absent = once, then remembered.")
+@click.option("--cluster", metavar="FILE", help="Several devices or nodes, described in TOML or JSON: which tp, pp and dp to take.")
+@click.option("--input-len", type=int, metavar="TOKENS", help="With --cluster: prompt tokens of a request [default: 1024].")
+@click.option("--output-len", type=int, metavar="TOKENS", help="With --cluster: output tokens [default: 256].")
+@click.option("--ttft-ms", type=float, metavar="MS", help="With --cluster: the first token comes no later.")
+@click.option("--itl-ms", type=float, metavar="MS", help="With --cluster: the mean gap between tokens is no longer.")
+@click.option("--save-step-times", metavar="FILE", help="With --cluster: for `headway simulate`, the step times of one replica of the best layout without pipeline stages.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="Language of the screen and the verdict.")
 def plan_command(
-    model: str | None, params: str | None, device: str | None, which_device: bool, measure: bool | None, as_json: bool, lang: str, **options: Any
+    model: str | None, params: str | None, device: str | None, which_device: bool, measure: bool | None, as_json: bool, lang: str,
+    cluster: str | None, input_len: int | None, output_len: int | None, ttft_ms: float | None, itl_ms: float | None, save_step_times: str | None,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Say what MODEL needs and what it can reach: a folder, a .gguf file, a config.json, a short name, owner/name of the hub.
 
     Reads headers and configurations only: no weights are loaded or downloaded. Exits with 1 when it does not fit, with 2 when that cannot be told.
     """
     try:
-        asked = question(device=device, **options)
-        answer = _answer(model, params, asked, which_device, measure, cast(Language, lang))
+        if cluster is not None:
+            from headway.cli.plan_cluster import cluster_answer
+
+            others = {"--device": device, "--which-device": which_device or None, "--measure": measure}
+            answer = cluster_answer(model, params, cluster, others | options, input_len, output_len, ttft_ms, itl_ms, save_step_times)
+        else:
+            _without_cluster(input_len=input_len, output_len=output_len, ttft_ms=ttft_ms, itl_ms=itl_ms, save_step_times=save_step_times)
+            asked = question(device=device, **options)
+            answer = _answer(model, params, asked, which_device, measure, cast(Language, lang))
     except HeadwayError as error:
         if as_json:
             click.echo(json.dumps({"error": {"message": error.message, "reason": error.reason, "param": error.param}}))
@@ -59,6 +74,12 @@ def plan_command(
     else:
         _print(answer, cast(Language, lang))
     sys.exit(FITS if answer.get("fits", True) else DOES_NOT_FIT)
+
+
+def _without_cluster(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ConfigError(f"--{name.replace('_', '-')} belongs to --cluster", param=name, fix="Give --cluster FILE, or leave it out.")
 
 
 def _answer(model: str | None, params: str | None, asked: Question, which_device: bool, measure: bool | None, language: Language) -> dict[str, Any]:
@@ -122,7 +143,11 @@ def _print(answer: dict[str, Any], language: Language) -> None:
     from headway.cli.plan_screen import print_matches, print_plan
 
     console = Console(highlight=False)
-    if "memory" in answer:
+    if "layouts" in answer:
+        from headway.cli.plan_cluster_screen import print_cluster
+
+        print_cluster(console, answer)
+    elif "memory" in answer:
         print_plan(console, answer, language)
     else:
         print_matches(console, answer, language)

@@ -32,9 +32,18 @@ def serve_command(words: tuple[str, ...]) -> None:
         click.echo("Usage: headway serve [MODEL] [FLAGS]\n")
         click.echo(flag_help(ALL_FLAGS, config.topic))
         return
-    from headway.server.run import serve
+    if config.engine.node_rank > 0:
+        from headway.engine.distributed.headless_node import run_headless
+        from headway.telemetry.logs import configure_logging
 
-    code = serve(config.engine, config.server, warnings)
+        configure_logging(f"Node{config.engine.node_rank}", level=config.server.log_level, config_file=config.server.log_config_file)
+        for sentence in warnings:
+            logging.getLogger(__name__).warning("%s", sentence)
+        code = run_headless(config.engine)
+    else:
+        from headway.server.run import serve
+
+        code = serve(config.engine, config.server, warnings)
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from headway.cli.flag_index import FlagIndex
+from headway.cli.launch_fields import launch_fields
 from headway.cli.parse import Parsed, Warn, parse_words, values_from_file
 from headway.engine.config import SPANS, EngineConfig
 from headway.engine.flags import ENGINE_FLAGS
@@ -34,6 +35,7 @@ COMMAND_FLAGS: tuple[Flag, ...] = (
     Flag(
         "config", "text", None, "YAML file whose keys are long flags without dashes; flags given here win.", "Command"
     ),
+    Flag("headless", "bool", False, "Compute only, without HTTP: for a --node-rank above 0, which means it anyway.", "Command"),
     Flag(
         "fail-on-environ-validation", "bool", False, "Unknown VLLM_* variables are an error, not a warning.", "Command"
     ),
@@ -64,6 +66,9 @@ def serve_config(words: Sequence[str], environment: Mapping[str, str], warn: War
     for sentence in (*unknown, *idle_variables(environment)):
         warn(sentence)
     by_dest = {name.replace("-", "_"): value for name, value in values.items()}
+    by_dest |= launch_fields(by_dest, environment, warn)
+    if by_dest.get("headless") and not by_dest.get("node_rank"):
+        raise ConfigError("--headless is for nodes with a number above 0: node 0 answers HTTP", param="headless", fix="Give this node its --node-rank, or leave --headless out.")
     return ServeConfig(
         engine=EngineConfig(
             model=_model(parsed, values), **_fields(EngineConfig, by_dest, _engine_environment(environment))

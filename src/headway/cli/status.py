@@ -6,6 +6,7 @@ import json
 import re
 import time
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import click
 import psutil
@@ -31,6 +32,7 @@ class ServerStatus:
     stage: str = ""
     progress: float = 0.0
     reason: str = ""
+    ranks: tuple[dict[str, Any], ...] = ()  # the processes that compute the model together, where there are several
     model: str | None = None
     version: str | None = None
     running: int | None = None
@@ -52,7 +54,7 @@ def server_status(url: str, note: RunningServer | None = None, trust: Trust | No
         gauges = _gauges(client)
     process = _process(note)
     return ServerStatus(
-        url, health.state, health.stage, health.progress, health.reason,
+        url, health.state, health.stage, health.progress, health.reason, health.ranks,
         model=note.model if note else None,
         version=known.get("version"),
         running=_whole(gauges.get("num_requests_running")),
@@ -89,7 +91,7 @@ def status_command(url: str | None, cacert: str | None, cert: str | None, key: s
 
 
 def status_lines(status: ServerStatus) -> list[str]:
-    """One line of what it is, one of numbers, for a person."""
+    """One line of what it is, one of numbers, one for each process that computes a part of the model; for a person."""
     state = f"{status.stage} {status.progress:.0%}" if status.stage else status.state
     if status.reason:
         state += f": {status.reason}"
@@ -102,7 +104,12 @@ def status_lines(status: ServerStatus) -> list[str]:
         f"KV cache {status.kv_usage:.1%} in use" if status.kv_usage is not None else "",
     ]
     head = "  ".join(part for part in (status.url, status.model or "", state) if part)
-    return [head, "  " + ", ".join(part for part in numbers if part)]
+    return [head, "  " + ", ".join(part for part in numbers if part), *map(_rank_line, status.ranks)]
+
+
+def _rank_line(rank: dict[str, Any]) -> str:
+    told = {name: str(rank.get(name, "?"))[:80] for name in ("rank", "host", "pid", "state", "silent_seconds")}
+    return "  rank {rank} on {host}, pid {pid}: {state}, heard {silent_seconds} s ago".format(**told)
 
 
 def _duration(seconds: float) -> str:

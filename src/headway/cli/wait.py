@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import click
 from rich.console import Console
@@ -19,13 +20,14 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """`state`: unreachable, untrusted, loading, ok, stalled, stopping, dead, stopped, or "status N" for an answer without
+    """`state`: unreachable, untrusted, loading, ok, stalled, restarting, stopping, dead, stopped, or "status N" for an answer without
     JSON."""
 
     state: str
     stage: str = ""
     progress: float = 0.0
     reason: str = ""
+    ranks: tuple[dict[str, Any], ...] = field(default=(), compare=False)  # as /health has them
 
     @property
     def is_final(self) -> bool:
@@ -42,16 +44,18 @@ def readiness(client: ServerClient) -> Readiness:
         return Readiness("unreachable")
     try:
         body = response.json()
+        state = str(body["status"])
         found = Readiness(
-            str(body["status"]),
+            state,
             str(body.get("stage", "")),
             float(body.get("progress", 0.0)),
-            str(body.get("reason", "")),
+            str(body.get("message" if state == "restarting" else "reason", "")),
+            tuple(dict(each) for each in body.get("ranks", ())),
         )
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         found = Readiness("")
     if response.status_code == 200:
-        return Readiness("ok")
+        return Readiness("ok", ranks=found.ranks)
     return found if found.state else Readiness(f"status {response.status_code}")
 
 

@@ -28,6 +28,11 @@ def examine(logs: Sequence[Path], context: Path | None = None, progress: Callabl
     return _judged(Case(read_logs(logs, sights(), progress), known))
 
 
+def examine_known(logs: Sequence[Path], context: Context) -> Examined:
+    """A context that was gathered otherwise than from a file, with logs or none. Raises DoctorError when one cannot be read."""
+    return _judged(Case(read_logs(logs, sights()), context))
+
+
 def examine_live(context: Context, transcript: Transcript) -> Examined:
     """What collectors brought: the context, and what probes saw, read as a log."""
     return _judged(Case(read_text("probes", transcript.as_bytes(), sights()), context))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -17,9 +17,11 @@ from headway.engine.sampling_params import SamplingParams
 from headway.engine.sequence import Request, Sequence
 from headway.engine.thinking.budget import ThinkingBudget, ThinkingProgress
 from headway.errors import ContextLengthError, RequestError
+from headway.kvcache.block_hash import NOTHING_ELSE
 from headway.kvcache.manager import KVCacheManager
 
 if TYPE_CHECKING:
+    from headway.engine.images.prompt_images import PromptImages
     from headway.engine.structured.form import Form
 
 _BIAS_LIMIT = 100.0
@@ -53,10 +55,12 @@ def admit(
     cache_salt: str | None = None,
     form: Form | None = None,
     adapter: Adapter | None = None,
+    images: PromptImages | None = None,
 ) -> Request:
     """Check everything that needs the model to be known, and build the request with its sequences.
 
-    `form`: what `params.structured_outputs` became (`structured.forms`); `adapter`: the one that changes what the model computes.
+    `form`: what `params.structured_outputs` became (`structured.forms`); `adapter`: the one that changes what the model computes;
+    `images`: those whose tokens are in the prompt.
 
     Raises ContextLengthError or RequestError with `param` set.
     """
@@ -71,26 +75,28 @@ def admit(
         check_ids("bad_words", chain.from_iterable(params.bad_words_ids), limits.vocab_size)
     eos_ids = frozenset(i for i in tokenizer.eos_ids if i < limits.vocab_size)
     _check_contradiction(params, eos_ids, limits.vocab_size)
-    request = Request(request_id, prompt_token_ids, params, prompt=prompt, priority=priority, cache_salt=cache_salt, form=form, adapter=adapter)
+    request = Request(request_id, prompt_token_ids, params, prompt=prompt, priority=priority, cache_salt=cache_salt, form=form, adapter=adapter, images=images)
+    contents = NOTHING_ELSE if images is None else images.contents(kv.block_size)
     room = limits.max_model_len - len(prompt_token_ids)
     total = len(prompt_token_ids) + min(room, params.max_tokens or room)
     budget = ThinkingBudget.of(params, prompt_token_ids, tokenizer)
-    request.make_sequence = partial(_sequence, request, kv, eos_ids, total, budget)
+    request.make_sequence = partial(_sequence, request, kv, eos_ids, total, budget, contents)
     request.sequences.append(request.make_sequence(0))
     request.unborn = params.n - 1
     return request
 
 
 def _sequence(
-    request: Request, kv: KVCacheManager, eos_ids: frozenset[int], max_tokens_total: int, budget: ThinkingBudget | None, index: int
-) -> Sequence:
+    request: Request, kv: KVCacheManager, eos_ids: frozenset[int], max_tokens_total: int, budget: ThinkingBudget | None,
+    contents: Mapping[int, bytes], index: int,
+) -> Sequence:  # fmt: skip
     params = request.params
     return Sequence(
         request=request,
         index=index,
         params=params if params.n == 1 else params.for_sequence(index),
         tokens=list(request.prompt_token_ids),
-        table=kv.new_table(request.cache_salt, None if request.adapter is None else request.adapter.digest),
+        table=kv.new_table(request.cache_salt, None if request.adapter is None else request.adapter.digest, contents),
         eos_ids=eos_ids,
         max_tokens_total=max_tokens_total,
         num_prompt=len(request.prompt_token_ids),

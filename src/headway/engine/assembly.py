@@ -9,6 +9,7 @@ from headway.capacity.fit import CapacityReport
 from headway.engine.batch_invariance import Arithmetic
 from headway.engine.config import EngineConfig
 from headway.engine.core import EngineCore, Observers
+from headway.engine.images.attachment import Images
 from headway.engine.logits_processor import LogitsProcessor
 from headway.engine.lora.attachment import Lora
 from headway.engine.model_runner import ModelRunner
@@ -16,7 +17,7 @@ from headway.engine.operations.kv_offload import second_tier
 from headway.engine.processor_rows import ProcessorRows
 from headway.engine.scheduler import Scheduler, SchedulerLimits
 from headway.engine.speculation.start import make_drafter
-from headway.kernels.paged_kv import PagedKV
+from headway.engine.step_records import wanted_recorder
 from headway.kvcache.manager import KVCacheManager
 from headway.models.causal_lm import CausalLM
 from headway.models.recorded_forward import StepLimits
@@ -25,10 +26,11 @@ from headway.models.recorded_forward import StepLimits
 def assemble(
     config: EngineConfig, model: CausalLM, tokenizer: Tokenizer, capacity: CapacityReport, kept: torch.dtype,
     parts: Arithmetic, processors: list[LogitsProcessor], observers: Observers | None, lora: Lora | None = None,
+    images: Images | None = None,
 ) -> EngineCore:  # fmt: skip
     """Reserves the KV cache, in dtype `kept`; its pages are committed when they are first written."""
     num_blocks = capacity.num_blocks + 1  # the null block
-    storage = PagedKV(num_blocks, config.block_size, model.config.kv_shape, kept, model.device)
+    storage = model.storage(num_blocks, config.block_size, kept)
     manager = KVCacheManager(num_blocks, config.block_size, caching=config.enable_prefix_caching)
     if (tier := second_tier(config, storage)) is not None:
         manager.keep_evicted(tier)
@@ -45,9 +47,18 @@ def assemble(
     )  # fmt: skip
     forward = model.prepared(storage, StepLimits(config.max_num_batched_tokens, config.max_num_seqs, capacity.max_model_len))
     slots = steps = None
+    if images is not None:
+        forward = images.forward(forward, model.forward)
     if lora is not None:
         forward, slots, steps = lora.forward(forward, model.forward), lora.slots, lora.steps
-    runner = ModelRunner(model, storage, config.block_size, known_tokens=tokenizer.vocab_size, forward=forward, kernels=sampling, adapters=steps)
+    runner = ModelRunner(
+        model, storage, config.block_size, known_tokens=tokenizer.vocab_size, forward=forward, kernels=sampling, adapters=steps,
+        images=None if images is None else images.steps,
+    )  # fmt: skip
     scheduler = Scheduler(limits, manager, slots)
+    if images is not None and config.enable_chunked_prefill:
+        scheduler.tiles = images.budget
     scheduler.drafter = make_drafter(config, runner, draws, tokenizer, capacity.max_model_len)
-    return EngineCore(scheduler, runner, draws, tokenizer, observers)
+    core = EngineCore(scheduler, runner, draws, tokenizer, observers)
+    core.recorder = wanted_recorder()
+    return core

@@ -7,47 +7,54 @@ a step produced goes back to each loop in one call. Nothing else crosses the bor
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import gc
 import logging
-import queue
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from concurrent.futures import Future
 from contextlib import aclosing
-from typing import TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from headway.artifacts.card import ModelCard
 from headway.artifacts.tokenizer import Tokenizer
 from headway.engine.admission import admit
 from headway.engine.async_beam_search import search_beams
 from headway.engine.beam_search import BeamSearchParams
+from headway.engine.commands import POLL_SECONDS, Commands
 from headway.engine.config import EngineConfig
 from headway.engine.core import EngineCore, Observers
+from headway.engine.distributed.rank_group import RankGroup, RankStatus
 from headway.engine.engine_status import EngineStatus
-from headway.engine.listener import Listener
+from headway.engine.kv_transfer.transfer import KVTransfer, prepare_transfer, start_transfer
 from headway.engine.loading import LoadedEngine, load_engine
 from headway.engine.lora.registry import AdapterRegistry, enabled
+from headway.engine.open_requests import OpenRequests
 from headway.engine.operations.engine_operations import EngineOperations
 from headway.engine.operations.gate import Gate
 from headway.engine.outputs import RequestOutput
 from headway.engine.pooling.pooler import Pooler
 from headway.engine.pooling.pooling_admission import admit_reading
 from headway.engine.pooling.pooling_params import PoolingParams
+from headway.engine.recovery.rank_watch import bare, watch
+from headway.engine.recovery.restarts import Restarts
 from headway.engine.request_terms import ORDINARY, RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.engine.sequence import Request
-from headway.errors import EngineDeadError, HeadwayError, LoadingError, QueueFullError, RequestError, StepError
-from headway.telemetry.stats import NOTHING
+from headway.errors import EngineDeadError, HeadwayError, LoadingError, RankError, RestartingError, StepError
+from headway.host.heap import release_free_memory
+from headway.telemetry.stats import NOTHING, RankStats
+
+if TYPE_CHECKING:
+    from headway.engine.images.reader import ImageReader
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
-Command = Request | str | Callable[[], None] | None  # add | abort by id | do between two steps | stop
-_POLL_SECONDS = 0.005
 _LONG_TEXT = 4096  # characters; longer texts are tokenized off the event loop
 
 
 class AsyncEngine:
-    """See `generate`. Raises LoadingError before the model is ready and EngineDeadError after the core has stopped."""
+    """See `generate`. Raises LoadingError before the model is ready, RestartingError while it is loaded again since a rank failed, and
+    EngineDeadError after the core has stopped."""
 
     def __init__(self, config: EngineConfig, observers: Observers | None = None):
         self.config = config
@@ -56,11 +63,12 @@ class AsyncEngine:
         self._stage, self._progress = "resolving", 0.0
         self._error: str | None = None
         self.failure: HeadwayError | None = None  # why loading failed
+        self.restarts = Restarts()
         self.gate = Gate()
         self.operations = EngineOperations(self)
-        self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
-        self._listeners: dict[str, Listener] = {}
-        self._lock = threading.Lock()  # guards _listeners
+        self._commands = Commands()
+        self._listeners = OpenRequests()
+        self._transfer: KVTransfer | None = None
         self._ready = threading.Event()  # also set when loading failed
         self._thread = threading.Thread(target=self._observed, name="EngineCore", daemon=True)
 
@@ -74,7 +82,7 @@ class AsyncEngine:
         """Wait until requests can be served. Raises EngineDeadError with the cause if loading failed."""
         while not self._ready.is_set():
             await asyncio.sleep(0.02)
-        if self._loaded is None:
+        if self._stage in ("dead", "stopped"):
             raise EngineDeadError(self._error or "the engine stopped while loading")
 
     async def shutdown(self) -> None:
@@ -86,9 +94,10 @@ class AsyncEngine:
 
     @property
     def status(self) -> EngineStatus:
-        if self._loaded is None:
-            return EngineStatus(self._stage, self._progress, self._error, 0)
-        core = self._loaded.core
+        loaded, restart = self._loaded, self.restarts.now
+        if loaded is None:
+            return EngineStatus(self._stage, self._progress, restart.message if restart else self._error, 0, restart=restart)
+        core = loaded.core
         return EngineStatus(
             self._stage, self._progress, self._error, core.steps,
             len(self._listeners), len(core.scheduler.running), len(core.scheduler.waiting), core.scheduler.kv.pool.usage,
@@ -108,9 +117,20 @@ class AsyncEngine:
         """The loaded parts; LoadingError or EngineDeadError when there are none."""
         if self._stage in ("dead", "stopped"):
             raise self._gone()
-        if self._loaded is None or self._stage != "ready":
+        loaded = self._loaded
+        if self._stage == "restarting":
+            raise RestartingError(self.status.error or "The engine starts again")
+        if loaded is None or self._stage != "ready":
             raise LoadingError(f"the model is loading (stage {self._stage}, {self._progress:.0%}); try again shortly")
-        return self._loaded
+        return loaded
+
+    @property
+    def ranks(self) -> tuple[RankStatus, ...]:
+        """The processes that compute the model, where there are several."""
+        return () if (group := self._group()) is None else group.status()
+
+    def _group(self) -> RankGroup | None:
+        return None if (loaded := self._loaded) is None else loaded.ranks
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -135,6 +155,11 @@ class AsyncEngine:
     @property
     def adapters(self) -> AdapterRegistry:
         return enabled(self.loaded.adapters)
+
+    @property
+    def images(self) -> ImageReader | None:
+        """How images of prompts are read; None for a model that reads text alone."""
+        return self.loaded.images
 
     @property
     def pooler(self) -> Pooler:
@@ -165,10 +190,12 @@ class AsyncEngine:
         loaded = self.loaded
         request = admit(
             request_id, prompt, params, loaded.limits, loaded.tokenizer, loaded.core.scheduler.kv,
-            prompt=prompt_text, priority=terms.priority, cache_salt=terms.cache_salt, form=form, adapter=terms.adapter,
+            prompt=prompt_text, priority=terms.priority, cache_salt=terms.cache_salt, form=form, adapter=terms.adapter, images=terms.images,
         )  # fmt: skip
         request.trace_headers = terms.trace_headers
         request.deadline = deadline
+        if terms.kv_transfer is not None:
+            await prepare_transfer(self._transfer, request, terms.kv_transfer)
         async with aclosing(self._outputs(request)) as outputs:
             async for output in outputs:
                 yield output
@@ -206,8 +233,7 @@ class AsyncEngine:
 
     async def _outputs(self, request: Request) -> AsyncGenerator[RequestOutput, None]:
         await self._past_gate()
-        listener = self._enlist(request)
-        self._commands.put(request)
+        listener = self._listeners.enlist(request, self.config, lambda: self.loaded, self._commands.put)
         finished = False
         try:
             while not finished:
@@ -221,8 +247,9 @@ class AsyncEngine:
                 yield item
         finally:
             if finished:
-                self._strike(listener)
-            else:  # the id stays in use until the core has let go of it: what it still says is not for a later request
+                self._listeners.strike(listener)
+            elif self._listeners.has(listener):
+                # the id stays in use until the core has let go of it: what it still says is not for a later request
                 self._commands.put(request.id)
 
     async def abort(self, request_id: str) -> None:
@@ -238,72 +265,30 @@ class AsyncEngine:
     @property
     def request_ids(self) -> list[str]:
         """Of those that were taken and have not ended."""
-        with self._lock:
-            return list(self._listeners)
+        return self._listeners.ids
 
     async def between_steps(self, act: Callable[[EngineCore], T]) -> T:
         """Run `act` on the engine's thread, between two steps. Raises what it raises, and EngineDeadError when nobody will run it."""
-        done: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                done.set_result(act(self.loaded.core))
-            except Exception as error:
-                done.set_exception(error)
-
-        self._commands.put(run)
-        while not done.done():
-            _ = self.loaded
-            await asyncio.sleep(_POLL_SECONDS)
-        return done.result()
+        return await self._commands.do(lambda: act(self.loaded.core), lambda: self.loaded)
 
     def abort_all(self, core: EngineCore) -> None:
         """On the engine's thread: end all requests with finish_reason "abort"."""
-        self._deliver(core.abort_all())
+        self._listeners.deliver(core.abort_all())
 
     def reload(self) -> None:
         """On the engine's thread, without requests: load the model anew."""
-        fresh, old = load_engine(self.config, observers=self.observers), self.loaded
-        self._loaded = fresh
-        old.forms.close()
+        old = self.loaded
+        if old.kv_events is not None:
+            old.kv_events.close()  # its address is free for the next one
+        self._use(load_engine(self.config, observers=self.observers))
+        old.close()
 
     async def _past_gate(self) -> None:
         """Wait while the engine is paused."""
         while self.gate.paused and not self.gate.asleep:
             _ = self.loaded
-            await asyncio.sleep(_POLL_SECONDS)
-
-    def _enlist(self, request: Request) -> Listener:
+            await asyncio.sleep(POLL_SECONDS)
         self.gate.require_awake()
-        with self._lock:
-            if self._stage in ("dead", "stopped"):
-                raise self._gone()
-            if request.id in self._listeners:
-                raise RequestError(f"request id {request.id!r} is in use", param="request_id")
-            if not request.continues:
-                self._check_queue()
-            listener = self._listeners[request.id] = Listener(asyncio.get_running_loop(), request)
-        return listener
-
-    def _strike(self, listener: Listener) -> None:
-        with self._lock:
-            if self._listeners.get(listener.request.id) is listener:
-                del self._listeners[listener.request.id]
-
-    def _check_queue(self) -> None:
-        """Raises QueueFullError when as much is waiting as may wait. Waiting = not scheduled yet, here or in the core."""
-        config = self.config
-        if config.max_num_queued_reqs is None and config.max_num_queued_tokens is None:
-            return
-        waiting = [len(x.request.prompt_token_ids) for x in self._listeners.values() if x.request.sequences[0].num_cached < 0]
-        for name, limit, found, unit in (
-            ("max_num_queued_reqs", config.max_num_queued_reqs, len(waiting), "requests"),
-            ("max_num_queued_tokens", config.max_num_queued_tokens, sum(waiting), "prompt tokens"),
-        ):
-            if limit is not None and found >= limit:
-                raise QueueFullError(
-                    f"the queue is full: {found} {unit} wait, the limit is {limit}", param=name, fix="Retry later or elsewhere."
-                )
 
     # ---- the thread ------------------------------------------------------------------------------------------------
 
@@ -313,10 +298,10 @@ class AsyncEngine:
 
     def _run(self) -> None:
         try:
-            self._loaded = load_engine(self.config, self._on_stage, self.observers)
-            self._stage, self._progress = "ready", 1.0
-            self._ready.set()
-            self._serve()
+            self._load()
+            while (failure := self._serve()) is not None:
+                if not self.restarts.run(failure, partial(self._let_go, failure), self._commands.ended_within, self._load_again, self._on_attempt):
+                    break
             self._end("stopped", "the engine was shut down")
         except HeadwayError as error:  # whoever started the engine reads it in `status`
             self.failure = error
@@ -325,70 +310,86 @@ class AsyncEngine:
             _log.exception("engine core died")
             self._end("dead", f"{type(error).__name__}: {error}")
 
-    def _on_stage(self, stage: str, progress: float) -> None:
-        self._stage, self._progress = stage, progress
+    def _load(self) -> None:
+        self._use(load_engine(self.config, self._on_stage, self.observers))
+        self._stage, self._progress = "ready", 1.0
+        self._ready.set()
 
-    def _serve(self) -> None:
+    def _use(self, loaded: LoadedEngine) -> None:
+        try:
+            self._transfer = start_transfer(self.config, loaded, self._commands.put, self.observers.on_transfer)
+        except BaseException:
+            loaded.close()
+            raise
+        self._loaded = loaded
+        watch(loaded.ranks, self._commands.put, self._group)
+        self.observers.on_ranks(RankStats({each.rank: True for each in self.ranks}))
+
+    def _on_stage(self, stage: str, progress: float) -> None:
+        self._stage, self._progress = "restarting" if self.restarts.now else stage, progress
+
+    def _let_go(self, failure: RankError) -> None:
+        """All open requests end with `failure`; no rank, no thread of the lost engine runs on, and nobody holds its memory."""
+        _log.error("%s", failure.message)
+        self._ready.clear()
+        self.loaded.core.fail_all(failure)
+        self.observers.on_step(NOTHING)
+        self.observers.on_ranks(RankStats({each.rank: False for each in self.ranks}))
+        lost = self.loaded
+        self._stage, self._progress, self._loaded = "restarting", 0.0, None
+        self._listeners.dismiss(failure)
+        if self._transfer is not None:
+            self._transfer.close()
+        self._transfer = None
+        lost.close()
+
+    def _on_attempt(self, reason: str) -> None:
+        self.observers.on_ranks(RankStats({}, restart=reason))
+
+    def _load_again(self) -> None:
+        gc.collect()  # an engine is a circle of objects, and the next one needs its memory
+        release_free_memory()
+        self.operations.forget_sleep()
+        self._load()
+        self.observers.on_restarted()
+
+    def _serve(self) -> RankError | None:
+        """Until somebody ends the engine, or a rank fails."""
+        try:
+            self._steps()
+        except RankError as error:
+            return bare(error)
+        return None
+
+    def _steps(self) -> None:
         while True:
             core = self.loaded.core
-            for command in self._pending(block=self.gate.closed or not core.has_work):
+            for command in self._commands.pending(block=self.gate.closed or not core.has_work):
                 if command is None:
-                    self._deliver(core.abort_all())
+                    self._listeners.deliver(core.abort_all())
                     return
                 if isinstance(command, str):
-                    with self._lock:
-                        listener = self._listeners.pop(command, None)
-                    ended = core.abort(command)
-                    if listener is not None and ended is not None:
-                        _post(listener.loop, [(listener, ended)])
+                    self._listeners.end(command, core.abort(command))
                 elif isinstance(command, Request):
                     core.add(command)
                 else:
                     command()
             if core.has_work and not self.gate.closed:
-                self._deliver(core.step())
-
-    def _pending(self, *, block: bool) -> list[Command]:
-        commands = [self._commands.get()] if block else []
-        with contextlib.suppress(queue.Empty):
-            while True:
-                commands.append(self._commands.get_nowait())
-        return commands
-
-    def _deliver(self, outputs: list[RequestOutput]) -> None:
-        """Hand outputs to their loops, one wake-up for each loop."""
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Listener, RequestOutput | HeadwayError]]] = {}
-        with self._lock:
-            for output in outputs:
-                listener = self._listeners.get(output.request_id)
-                if listener is not None:
-                    by_loop.setdefault(listener.loop, []).append((listener, output))
-        for loop, items in by_loop.items():
-            _post(loop, items)
+                self._listeners.deliver(core.step())
 
     def _end(self, stage: str, reason: str) -> None:
-        """Nobody will step any more: say so to all who wait. The lock keeps a request from enlisting in between."""
-        with self._lock:
-            self._error, self._stage = reason, stage
-            listeners = list(self._listeners.values())
+        """Nobody will step any more: say so to all who wait."""
+        self._error, self._stage = reason, stage
+        self._listeners.dismiss(self._gone())
         self._ready.set()
-        for listener in listeners:
-            _post(listener.loop, [(listener, self._gone())])
         if self._loaded is not None:
             self.observers.on_step(NOTHING)
-            self._loaded.forms.close()
+            if self._transfer is not None:
+                self._transfer.close()
+            self._loaded.close()
         self.observers.on_end()
 
     def _gone(self) -> EngineDeadError:
         if self._stage == "stopped":
             return EngineDeadError("the engine was shut down", reason="shutting_down")
         return EngineDeadError(f"the engine is dead: {self._error}", fix="Restart the server; the log has the traceback.")
-
-
-def _post(loop: asyncio.AbstractEventLoop, items: list[tuple[Listener, RequestOutput | HeadwayError]]) -> None:
-    def put() -> None:
-        for listener, item in items:
-            listener.queue.put_nowait(item)
-
-    with contextlib.suppress(RuntimeError):  # the loop was closed: nobody is left to hear it
-        loop.call_soon_threadsafe(put)

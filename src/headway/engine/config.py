@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headway.engine.images.limits import images_per_prompt
+from headway.engine.kv_events.settings import check_kv_events
+from headway.engine.kv_transfer.settings import TransferSettings, transfer_settings
 from headway.engine.load_format import check_load_format
 from headway.engine.lora.options import LORA_DTYPES, check_lora
 from headway.engine.operations.offload_flags import check_offload
@@ -20,6 +23,7 @@ from headway.models.implementation import IMPLEMENTATIONS, Implementation
 
 CHOICES = {
     "convert": ("auto", "none", "embed", "classify"),
+    "distributed_executor_backend": ("mp", "uni"),
     "dtype": ("auto", "half", "float16", "bfloat16", "float", "float32"),
     "kv_cache_dtype": ("auto", "int8"),
     "kv_offloading_backend": ("native",),
@@ -32,6 +36,7 @@ CHOICES = {
 }
 SPANS = {
     "block_size": whole(1),
+    "distributed_timeout_seconds": Span(1),
     "gpu_memory_utilization": Span(0, 1, above=True),
     "kv_cache_memory_bytes": whole(1),
     "kv_offloading_size": Span(0, above=True),
@@ -45,11 +50,16 @@ SPANS = {
     "max_num_batched_tokens": whole(1),
     "max_num_queued_reqs": whole(1),
     "max_num_queued_tokens": whole(1),
+    "master_port": whole(1, 65535),
     "max_num_seqs": whole(1),
+    "nnodes": whole(1, 1024),
+    "node_rank": whole(0),
     "num_gpu_blocks_override": whole(1),
+    "pipeline_parallel_size": whole(1, 1024),
     "prefill_schedule_interval": whole(1),
     "seed": whole(-(2**63), 2**63 - 1),
     "spec_tokens": whole(1, MOST_TOKENS),
+    "tensor_parallel_size": whole(1, 1024),
     "watermark": Span(0, 1, below=True),
 }
 
@@ -95,6 +105,8 @@ class EngineConfig:
     kv_offloading_size: float | None = None  # GiB
     kv_offloading_backend: str = "native"
     kv_offloading_path: str | None = None  # a folder; None = memory
+    kv_events_config: Mapping[str, Any] = field(default_factory=dict)
+    kv_transfer_config: Mapping[str, Any] = field(default_factory=dict)
     # scheduler
     max_num_seqs: int = 256
     max_num_batched_tokens: int = 2048
@@ -106,12 +118,24 @@ class EngineConfig:
     prefill_schedule_interval: int = 1
     max_num_queued_reqs: int | None = None
     max_num_queued_tokens: int | None = None
+    # several processes
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    nnodes: int = 1
+    node_rank: int = 0
+    master_addr: str = "127.0.0.1"
+    master_port: int = 29501
+    distributed_executor_backend: str | None = None  # mp | uni; None = mp where there are several ranks
+    distributed_timeout_seconds: float = 60.0  # after so much silence a rank has failed
     # LoRA
     enable_lora: bool = False
     max_loras: int = 1  # different ones in a step
     max_lora_rank: int = 16
     max_cpu_loras: int | None = None  # in memory; None = max_loras
     lora_dtype: str = "auto"  # auto = that of the model
+    # images
+    limit_mm_per_prompt: Mapping[str, Any] = field(default_factory=dict)  # {"image": n}
+    mm_processor_kwargs: Mapping[str, Any] = field(default_factory=dict)
     # speculation
     speculative_config: Mapping[str, Any] = field(default_factory=dict)
     spec_method: str | None = None  # these three are short forms
@@ -143,19 +167,28 @@ class EngineConfig:
                 param="logits_processors", fix="Leave one of them out.",
             )  # fmt: skip
         for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
+            if getattr(self, name) is not None and getattr(self, name) not in allowed:
                 raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}", param=name)
 
         check_served_names(self.served_model_name)
         check_load_format(self.load_format)
         check_lora(self)
-        for name in ("hf_overrides", "override_generation_config", "profiler_config", "pooler_config", "structured_outputs_config"):
+        for name in ("hf_overrides", "override_generation_config", "profiler_config", "pooler_config", "structured_outputs_config", "kv_transfer_config",
+                     "limit_mm_per_prompt", "mm_processor_kwargs"):  # fmt: skip
             if not isinstance(getattr(self, name), Mapping):
                 raise ConfigError(f"{name} must be a JSON object, got {type(getattr(self, name)).__name__}", param=name)
         read_pooler_config(self.pooler_config)
+        images_per_prompt(self.limit_mm_per_prompt)
         check_profiler_config(self.profiler_config)
         check_offload(self)
+        transfer_settings(self)
+        check_kv_events(self)
         structured_config(self.structured_outputs_config)
+
+    @property
+    def kv_transfer(self) -> TransferSettings | None:
+        """How KV blocks move between engines; None = not at all."""
+        return transfer_settings(self)
 
     @property
     def speculation(self) -> SpeculationSettings | None:

@@ -20,8 +20,10 @@ from headway.engine.scheduler import Scheduler
 from headway.engine.sequence import Request, Sequence, Status
 from headway.engine.step_computation import StepComputation
 from headway.engine.step_plan import StepPlan
+from headway.engine.step_records import StepRecorder
 from headway.errors import DeadlineError, HeadwayError, StepError
-from headway.telemetry.stats import RequestStats, StepStats
+from headway.telemetry.stats import RankStats, RequestStats, StepStats
+from headway.telemetry.transfer_stats import TransferStats
 
 if TYPE_CHECKING:
     from headway.engine.planned_model import PlannedModel
@@ -37,6 +39,9 @@ class Observers:
     on_request: Callable[[RequestStats], None] = lambda stats: None
     around_thread: Callable[[], AbstractContextManager[None]] = nullcontext  # entered around all work of AsyncEngine's thread
     on_end: Callable[[], None] = lambda: None  # an AsyncEngine will not step again
+    on_ranks: Callable[[RankStats], None] = lambda stats: None  # something happened to the processes that compute with an AsyncEngine
+    on_restarted: Callable[[], None] = lambda: None  # an AsyncEngine has loaded its model again
+    on_transfer: Callable[[TransferStats], None] = lambda stats: None  # KV blocks moved between engines; called on several threads
     on_plan: Callable[[PlannedModel], None] = lambda planned: None  # before weights are loaded; what it raises refuses the model
 
 
@@ -53,6 +58,7 @@ class EngineCore:
         self.tokenizer = tokenizer
         self.observers = observers or Observers()
         self.steps = 0
+        self.recorder: StepRecorder | None = None
         self._clock = clock  # of deadlines
         self._deadlines: list[tuple[float, str]] = []  # a heap; requests may have ended since
         self._streams: dict[str, RequestStream] = {}
@@ -98,7 +104,7 @@ class EngineCore:
             if not request.unborn:
                 del self._growing[request.id]
 
-    def abort(self, request_id: str) -> RequestOutput | None:
+    def abort(self, request_id: str, reason: str = "abort") -> RequestOutput | None:
         """End a request in whatever state it is; unknown ids are ignored, since it may have ended meanwhile."""
         stream = self._streams.get(request_id)
         if stream is None:
@@ -107,19 +113,27 @@ class EngineCore:
         self._growing.pop(request_id, None)
         open_texts = [t for t in stream.texts if t.sequence.status is not Status.FINISHED]
         for text in open_texts:
-            self._finish(text, "abort")
-        self._observe_idle()
+            self._finish(text, reason)
+        self.observe_idle()
         return self._report(stream, open_texts)
 
     def abort_all(self) -> list[RequestOutput]:
         outputs = [self.abort(request_id) for request_id in list(self._streams)]
         return [o for o in outputs if o is not None]
 
+    def fail_all(self, failure: HeadwayError) -> None:
+        """End all requests with an error, whose cause their callers hear elsewhere. The cache is not touched: there may be none any more."""
+        for request_id, stream in list(self._streams.items()):
+            for text in stream.texts:
+                text.sequence.failure = text.sequence.failure or failure
+            self.abort(request_id, "error")
+
     def step(self) -> list[RequestOutput]:
         """One forward pass over whatever the scheduler picked; returns what callers should hear.
 
         A sequence whose computation raises ends with finish_reason "error"; all others, and the engine, go on. Requests
-        whose deadline has passed end first, with finish_reason "abort" and a DeadlineError.
+        whose deadline has passed end first, with finish_reason "abort" and a DeadlineError. Raises RankError, after which
+        nothing can be computed; all requests are still there.
         """
         late = self._end_late()
         return late + self._step() if self.has_work else late
@@ -140,10 +154,12 @@ class EngineCore:
         return [o for o in outputs if o is not None]
 
     def _step(self) -> list[RequestOutput]:
+        if self.recorder is not None:
+            self.recorder.begin()
         plan = self.scheduler.schedule()
         self.steps += 1
         if not plan.chunks:
-            if self.scheduler.has_work and plan.preemptions == 0:
+            if self.scheduler.has_work and plan.preemptions == 0 and not self.scheduler.kv.give_back():
                 raise RuntimeError(self._stuck())
             return []
         if _log.isEnabledFor(logging.DEBUG):
@@ -163,6 +179,8 @@ class EngineCore:
         self._grow()
         outputs = self._outputs(touched)
         self._observe(plan, generated, times)
+        if self.recorder is not None:
+            self.recorder.end(plan, self.scheduler.has_work)
         for text in touched:
             if text.sequence.status is Status.FINISHED:
                 text.sequence.forget_prompt()
@@ -239,6 +257,8 @@ class EngineCore:
         matched = text.close() if reason != "error" else None  # what failed may be the text itself
         if matched is not None and reason in ("stop", "length"):
             reason, stop_reason = "stop", matched
+        if sequence.request.hand_over is not None and sequence.index == 0 and reason in ("stop", "length"):
+            sequence.request.kv_transfer_params = sequence.request.hand_over(sequence)
         self.scheduler.finish(sequence, reason, stop_reason)
         self.observers.on_request(_request_stats(sequence))
 
@@ -259,6 +279,7 @@ class EngineCore:
         output = stream.output(touched)
         if stream.finished:
             self._streams.pop(stream.request.id, None)
+            stream.request.images = None  # pixels are counted until nobody has them
         return output
 
     def _fail(self, sequence: Sequence, error: Exception) -> SequenceText:
@@ -285,6 +306,7 @@ class EngineCore:
                 scheduled_tokens=plan.num_tokens,
                 prompt_tokens=prompt,
                 cached_prompt_tokens=plan.new_cached_tokens,
+                transferred_prompt_tokens=plan.transferred_tokens,
                 generation_tokens=generated,
                 prefix_queries=plan.prefix_queries,
                 prefix_hits=plan.prefix_hits,
@@ -293,13 +315,14 @@ class EngineCore:
                 first_token_seconds=tuple(times[0]),
                 inter_token_seconds=tuple(times[1]),
                 offload=self.scheduler.kv.take_offload_counts(),
+                kv_events=self.scheduler.kv.take_event_counts(),
                 adapters=self.scheduler.adapter_use(),
                 drafts=plan.drafted,
                 drafting=None if self.scheduler.drafter is None else self.scheduler.drafter.active,
             )
         )
 
-    def _observe_idle(self) -> None:
+    def observe_idle(self) -> None:
         """Bring the gauges up to date after a change that no step made."""
         self._observe(StepPlan(), 0, ([], []))
 

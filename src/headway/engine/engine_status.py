@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headway.engine.recovery.restart import Restart
+
 
 @dataclass(frozen=True, slots=True)
 class EngineStatus:
-    """`stage`: resolving, inspecting, loading, warming, ready, dead or stopped. `steps` grows while the engine works.
+    """`stage`: resolving, inspecting, loading, warming, ready, restarting, dead or stopped. `steps` grows while the engine works.
 
     `requests` have been taken and have not ended; of their sequences, as of the last step, some run and some wait.
     """
@@ -21,3 +23,4 @@ class EngineStatus:
     waiting: int = 0
     kv_usage: float = 0.0  # fraction of KV blocks in use
     held: str | None = None  # asleep or paused: why no step is made
+    restart: Restart | None = None  # at stage restarting

@@ -6,7 +6,7 @@ from headway.engine.config import CHOICES, SPANS
 from headway.engine.flags_later import LATER_FLAGS
 from headway.flags.flag import Flag
 
-M, C, S, A, D, L = "Model", "Cache", "Scheduler", "LoRA", "Speculation", "Logs and metrics"
+M, C, S, A, D, L, P = "Model", "Cache", "Scheduler", "LoRA", "Speculation", "Logs and metrics", "Parallel"
 
 BUILT_FLAGS: tuple[Flag, ...] = (
     # model
@@ -51,6 +51,8 @@ BUILT_FLAGS: tuple[Flag, ...] = (
     Flag("kv-offloading-size", "float", None, "GiB of copies of KV blocks that the cache gave up, from which they come back without being computed.", C, span=SPANS["kv_offloading_size"]),
     Flag("kv-offloading-backend", "text", "native", "Who keeps those copies.", C, choices=CHOICES["kv_offloading_backend"]),
     Flag("kv-offloading-path", "text", None, "Folder for those copies, in a file that is gone with the process; absent = memory.", C),
+    Flag("kv-events-config", "json", {}, "Tell over ZeroMQ which prefixes are cached: enable_kv_cache_events, publisher, endpoint, replay_endpoint, ... (docs/kv-events.md).", C),
+    Flag("kv-transfer-config", "json", {}, "Give KV blocks of prompts to other engines, or take them, over TCP: kv_connector, kv_role, kv_ip, kv_port, ... (docs/disaggregation.md).", C),
     # scheduler
     Flag("max-num-seqs", "size", 256, "Most sequences in one step.", S, span=SPANS["max_num_seqs"]),
     Flag("max-num-batched-tokens", "size", 2048, "Token budget of one step.", S, span=SPANS["max_num_batched_tokens"]),
@@ -62,9 +64,21 @@ BUILT_FLAGS: tuple[Flag, ...] = (
     Flag("prefill-schedule-interval", "int", 1, "While answers are written, prompts are computed in every so many steps only.", S, span=SPANS["prefill_schedule_interval"]),
     Flag("max-num-queued-reqs", "size", None, "Requests that may wait before new ones are answered with 503.", S, span=SPANS["max_num_queued_reqs"]),
     Flag("max-num-queued-tokens", "size", None, "Prompt tokens that may wait before new requests are answered with 503.", S, span=SPANS["max_num_queued_tokens"]),
+    # several processes
+    Flag("tensor-parallel-size", "int", 1, "Parts of each layer, in one process each; attention heads must divide by it.", P, aliases=("-tp",), span=SPANS["tensor_parallel_size"]),
+    Flag("pipeline-parallel-size", "int", 1, "Groups of layers, in one process each.", P, aliases=("-pp",), span=SPANS["pipeline_parallel_size"]),
+    Flag("distributed-executor-backend", "text", None, "How ranks are started: mp = processes, uni = there is one rank; absent = as the sizes ask.", P, choices=CHOICES["distributed_executor_backend"]),
+    Flag("nnodes", "int", 1, "Number of hosts.", P, aliases=("-n",), span=SPANS["nnodes"]),
+    Flag("node-rank", "int", 0, "Number of this host.", P, aliases=("-r",), span=SPANS["node_rank"]),
+    Flag("master-addr", "text", "127.0.0.1", "Address of the first host.", P),
+    Flag("master-port", "int", 29501, "Port of the first host, where the others report.", P, span=SPANS["master_port"]),
+    Flag("distributed-timeout-seconds", "float", 60.0, "After so long a silence a rank has failed.", P, span=SPANS["distributed_timeout_seconds"]),
     # operations
     Flag("enable-sleep-mode", "bool", False, "Allow /sleep and /wake_up (VLLM_SERVER_DEV_MODE=1 has the routes): a server without work gives its memory back.", "Other"),
     Flag("profiler-config", "json", {}, "Torch profiler for /start_profile and /stop_profile: profiler, torch_profiler_dir, torch_profiler_with_stack, ...", L),
+    # images
+    Flag("limit-mm-per-prompt", "json", {}, 'Most images in one prompt: {"image": 4}; 16 when absent.', M),
+    Flag("mm-processor-kwargs", "json", {}, 'Changes to the image processor: {"do_image_splitting": false, "size": {"longest_edge": 1024}}.', M),
     # speculation
     Flag("speculative-config", "json", {}, "Speculative decoding as a JSON object: method (ngram, suffix, draft_model), num_speculative_tokens, model, ... (docs/speculation.md).", D, aliases=("-sc",)),
     Flag("spec-method", "text", None, "Way of drafting: ngram, suffix or draft_model.", D),

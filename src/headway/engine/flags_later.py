@@ -12,7 +12,6 @@ BREADTH, CHECKPOINTS, KERNELS, DEPTH, DISTRIBUTED = (
     "Engine depth",
     "Distributed",
 )
-_HOSTS = "It is used with several hosts only."
 _EAGER = "Models run without graph compilation."
 
 LATER_FLAGS: tuple[Flag, ...] = (
@@ -42,8 +41,6 @@ LATER_FLAGS: tuple[Flag, ...] = (
     Flag("scheduler-cls", "text", None, "Import path of a scheduler.", S, feature="scheduler plug-ins", comes=DEPTH),
     Flag("disable-hybrid-kv-cache-manager", "bool", False, "One KV layout for all layers.", S, note="All layers share one KV layout."),
     # several devices
-    Flag("tensor-parallel-size", "int", 1, "Parts of each layer.", P, aliases=("-tp",), feature="tensor parallelism", comes=DISTRIBUTED),
-    Flag("pipeline-parallel-size", "int", 1, "Groups of layers.", P, aliases=("-pp",), feature="pipeline parallelism", comes=DISTRIBUTED),
     Flag("data-parallel-size", "int", 1, "Copies of the model.", P, aliases=("-dp",), feature="data parallelism", comes=DISTRIBUTED),
     Flag("data-parallel-rank", "int", None, "Number of this copy.", P, feature="data parallelism", comes=DISTRIBUTED),
     Flag("data-parallel-size-local", "int", None, "Copies on this host.", P, feature="data parallelism", comes=DISTRIBUTED),
@@ -53,12 +50,6 @@ LATER_FLAGS: tuple[Flag, ...] = (
     Flag("data-parallel-hybrid-lb", "bool", False, "Balance inside and outside.", P, feature="data parallelism", comes=DISTRIBUTED),
     Flag("data-parallel-external-lb", "bool", False, "Balance outside.", P, feature="data parallelism", comes=DISTRIBUTED),
     Flag("enable-expert-parallel", "bool", False, "Spread experts.", P, feature="expert parallelism", comes=DISTRIBUTED),
-    Flag("distributed-executor-backend", "text", None, "How workers are started.", P, feature="distributed workers", comes=DISTRIBUTED, harmless=("uni", "mp")),
-    Flag("nnodes", "int", 1, "Number of hosts.", P, aliases=("-n",), feature="several hosts", comes=DISTRIBUTED),
-    Flag("node-rank", "int", 0, "Number of this host.", P, aliases=("-r",), feature="several hosts", comes=DISTRIBUTED),
-    Flag("master-addr", "text", "127.0.0.1", "Address of the first host.", P, note=_HOSTS),
-    Flag("master-port", "int", 29501, "Port of the first host.", P, note=_HOSTS),
-    Flag("distributed-timeout-seconds", "float", None, "Patience between hosts.", P, note=_HOSTS),
     Flag("disable-custom-all-reduce", "bool", False, "Use the library's all-reduce.", P, note="There is one device."),
     Flag("max-parallel-loading-workers", "int", None, "Workers that load at once.", P, note="One process loads the model."),
     Flag("numa-bind", "bool", False, "Bind workers to NUMA nodes.", P, feature="NUMA binding", comes=DISTRIBUTED),
@@ -78,8 +69,6 @@ LATER_FLAGS: tuple[Flag, ...] = (
     Flag("optimization-level", "int", 2, "How much is compiled.", OTHER, aliases=("-O",), note=_EAGER),
     Flag("max-seq-len-to-capture", "size", None, "Longest captured graph.", OTHER, note=_EAGER),
     Flag("performance-mode", "text", "balanced", "Latency or throughput.", OTHER, feature="performance modes", comes=KERNELS),
-    Flag("kv-transfer-config", "json", {}, "KV between servers.", OTHER, feature="KV transfer", comes=DISTRIBUTED),
-    Flag("kv-events-config", "json", {}, "Events of the KV cache.", OTHER, feature="KV events", comes=DISTRIBUTED),
     Flag("collect-detailed-traces", "csv", (), "Modules that trace in detail.", OTHER, note="The span of a request holds all there is."),
     Flag("show-hidden-metrics-for-version", "text", None, "Metrics that were removed.", OTHER, note="Old metric names are served anyway."),
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import os
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,18 +17,18 @@ from headway.engine.arguments import engine_config
 from headway.engine.beam_requests import begin, round_requests, row_of
 from headway.engine.beam_search import BeamSearch, BeamSearchOutput, BeamSearchParams
 from headway.engine.core import Observers
+from headway.engine.images.talk_prompt import talk_prompt
 from headway.engine.loading import load_engine
 from headway.engine.lora.adapter import Adapter
 from headway.engine.lora.prompt_adapters import LoRARequests, prompt_adapters
 from headway.engine.operations.offline_operations import OfflineOperations
 from headway.engine.outputs import OutputKind, RequestOutput
 from headway.engine.pooling.offline_reading import OfflineReading
-from headway.engine.prompt_forms import Prompt, checked_list, prompt_list, prompt_tokens
+from headway.engine.prompt_forms import Prompt, checked_list, prompt_images, prompt_list, prompt_tokens
 from headway.engine.sampling_params import SamplingParams
 from headway.engine.sequence import Request
 from headway.engine.traced import traced
 from headway.errors import NotBuiltError, RequestError
-from headway.wire.messages import plain_messages
 from headway.wire.template_variables import template_variables
 
 # Methods of vllm.LLM that do not exist yet; asking for one says so instead of "no attribute".
@@ -48,8 +49,12 @@ class LLM(OfflineReading, OfflineOperations):
     ):  # fmt: skip
         """`chat_template` is a file or the template itself, for `chat`, instead of the model's."""
         self.config = engine_config(model, arguments)
+        if self.config.kv_transfer is not None:
+            raise NotBuiltError("kv_transfer_config is for servers: an LLM neither sends nor pulls KV blocks", param="kv_transfer_config", fix="Use headway serve.")
         self._chat_template = template_text(None if chat_template is None else os.fspath(chat_template))
         self._engine = load_engine(self.config, observers=traced(self.config, observers))
+        if self._engine.ranks is not None:
+            weakref.finalize(self, self._engine.ranks.close)
         self._ids = itertools.count()
 
     def __getattr__(self, name: str) -> Any:
@@ -79,7 +84,8 @@ class LLM(OfflineReading, OfflineOperations):
         One SamplingParams for all, or one for each prompt, and the same with LoRARequest. All prompts are checked before any is run. Raises RequestError,
         ContextLengthError. A sequence that fails alone ends with finish_reason "error" and `error` says why.
         """
-        parsed = [prompt_tokens(p, self._engine.tokenizer) for p in prompt_list(prompts)]
+        given = prompt_list(prompts)
+        parsed = [prompt_tokens(p, self._engine.tokenizer) for p in given]
         params = self._params_for(parsed, sampling_params)
         adapters = prompt_adapters(lora_request, len(parsed), self._engine.adapters)
         ranks = [0] * len(parsed) if priority is None else checked_list("priority", priority, int)
@@ -88,7 +94,7 @@ class LLM(OfflineReading, OfflineOperations):
         requests = [
             admit(
                 str(next(self._ids)), ids, p, self._engine.limits, self._engine.tokenizer, self._engine.core.scheduler.kv,
-                prompt=text, priority=ranks[i], form=self._engine.forms.form(p), adapter=adapters[i],
+                prompt=text, priority=ranks[i], form=self._engine.forms.form(p), adapter=adapters[i], images=prompt_images(given[i]),
             )
             for i, ((text, ids), p) in enumerate(zip(parsed, params, strict=True))
         ]
@@ -188,11 +194,12 @@ class LLM(OfflineReading, OfflineOperations):
         tokenizer = self._engine.tokenizer
         prompts: list[Prompt] = []
         for talk in talks:
-            text = tokenizer.render_chat(
-                plain_messages(checked_list("messages", talk, Mapping)), add_generation_prompt=add_generation_prompt, continue_final_message=continue_final_message,
-                chat_template=chat_template or self._chat_template, tools=tools, **variables,
+            prompts.append(
+                talk_prompt(
+                    self._engine.images, tokenizer, checked_list("messages", talk, Mapping), add_generation_prompt=add_generation_prompt,
+                    continue_final_message=continue_final_message, chat_template=chat_template or self._chat_template, tools=tools, **variables,
+                )
             )  # fmt: skip
-            prompts.append({"prompt": text, "prompt_token_ids": tokenizer.encode(text, add_special_tokens=False)})
         return self.generate(prompts, sampling_params, use_tqdm=use_tqdm, lora_request=lora_request)
 
     def _params_for(

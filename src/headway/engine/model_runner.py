@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from headway.engine.images.step_images import StepImages
 from headway.engine.lora.step_adapters import StepAdapters
 from headway.engine.pooling.reading import read_count, take_readouts
 from headway.engine.sampler import RankedLogprob, rank_rows
@@ -41,9 +42,10 @@ class ModelRunner:
 
     def __init__(
         self, model: CausalLM, kv: PagedKV, block_size: int, known_tokens: int, forward: Forward | None = None,
-        kernels: SamplingKernels = TORCH_SAMPLING, adapters: StepAdapters | None = None,
+        kernels: SamplingKernels = TORCH_SAMPLING, adapters: StepAdapters | None = None, images: StepImages | None = None,
     ):  # fmt: skip
-        """`forward`: of the model, prepared for this storage; the model's own by default. `adapters` tells which rows they change."""
+        """`forward`: of the model, prepared for this storage; the model's own by default. `adapters` tells which rows they change,
+        `images` which rows they give."""
         self.model = model
         self._forward = forward or model
         self._kernels = kernels
@@ -51,6 +53,7 @@ class ModelRunner:
         self.block_size = block_size
         self.known_tokens = known_tokens
         self._adapters = adapters
+        self._images = images
 
     @torch.inference_mode()
     def execute(self, plan: StepPlan) -> StepResult:
@@ -81,6 +84,8 @@ class ModelRunner:
         """Flatten the chunks."""
         runs = [Run(c.sequence.tokens, c.sequence.table.blocks, c.start, c.count, c.drafts) for c in chunks]
         batch = forward_batch(runs, rows, self.block_size)
+        if self._images is not None:
+            batch = self._images.completed(batch, chunks)
         return batch if self._adapters is None else self._adapters.completed(batch, chunks)
 
     def _score(self, hidden: torch.Tensor, targets: list[int], chunk: Chunk) -> list[list[RankedLogprob]]:

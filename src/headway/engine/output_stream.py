@@ -144,6 +144,7 @@ class RequestStream:
             num_cached_tokens=max(self.request.sequences[0].num_cached, 0),
             metrics=self._times() if finished else None,
             failure=next((t.sequence.failure for t in shown if t.sequence.failure), None),
+            kv_transfer_params=self.request.kv_transfer_params,
             pooled=None if self.request.readout is None else self.request.readout.result,
         )
 

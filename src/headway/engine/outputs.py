@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.engine.lora.lora_request import LoRARequest
 from headway.errors import HeadwayError
@@ -63,6 +63,7 @@ class RequestOutput:
     lora_request: LoRARequest | None = None
     num_cached_tokens: int = 0
     failure: HeadwayError | None = None  # why a sequence ended with finish_reason "error", or all with "abort"
+    kv_transfer_params: dict[str, Any] | None = None  # where another engine finds the blocks of the prompt, for its request
     pooled: torch.Tensor | None = None  # float32, of a prompt that was read (engine/pooling/readout.py tells the shapes)
 
     @property

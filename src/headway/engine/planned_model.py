@@ -12,6 +12,7 @@ from headway.capacity.weight_bytes import NO_INTEGERS, head_copy, held_weight_by
 from headway.engine.cache_dtype import cache_dtype
 from headway.engine.cache_size import cache_size
 from headway.engine.config import EngineConfig
+from headway.engine.images.attachment import image_bytes
 from headway.engine.pooling.model_use import model_use
 from headway.errors import NotBuiltError
 from headway.kernels.interface import Kernels
@@ -44,7 +45,7 @@ def planned_model(
     copied, integers = 0, NO_INTEGERS  # models of transformers keep one matrix for table and head, and no integers
     if isinstance(plan, NativePlan):
         copied, integers = head_copy(plan.card) * plan.head, plan.integers(kernels)
-    weights = held_weight_bytes(plan.parameters, copied, dtype.itemsize, integers)
+    weights = held_weight_bytes(plan.parameters, copied, dtype.itemsize, integers) + image_bytes(plan, dtype.itemsize)
     kept = cache_dtype(config.kv_cache_dtype, dtype, kernels)
     expected = cache_size(config, card, plan.config.kv_shape, kept, weights, to_load=weights, device=kernels.device)
     if expected.max_model_len != context:

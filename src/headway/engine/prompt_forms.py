@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, SupportsIndex
 
 from headway.artifacts.tokenizer import Tokenizer
-from headway.errors import RequestError
+from headway.engine.images.prompt_images import PromptImages
+from headway.errors import NotBuiltError, RequestError
 
 Prompt = str | Sequence[SupportsIndex] | Mapping[str, Any]
 
@@ -37,6 +38,7 @@ def prompt_tokens(prompt: Prompt, tokenizer: Tokenizer) -> tuple[str | None, lis
     if isinstance(prompt, str):
         return prompt, tokenizer.encode(prompt)
     if isinstance(prompt, Mapping):
+        prompt_images(prompt)
         if "prompt_token_ids" in prompt:
             return prompt.get("prompt"), _ids("prompt_token_ids", prompt["prompt_token_ids"])
         if isinstance(prompt.get("prompt"), str):
@@ -45,6 +47,17 @@ def prompt_tokens(prompt: Prompt, tokenizer: Tokenizer) -> tuple[str | None, lis
     if isinstance(prompt, Iterable):
         return None, _ids("prompts", prompt)
     raise RequestError(f"a prompt is a text, a list of token ids or a mapping, got {type(prompt).__name__}", param="prompts")
+
+
+def prompt_images(prompt: Prompt) -> PromptImages | None:
+    """What `LLM.chat` made of its images. Raises NotBuiltError for media in other forms."""
+    given = prompt.get("multi_modal_data") if isinstance(prompt, Mapping) else None
+    if given is None or isinstance(given, PromptImages):
+        return given
+    raise NotBuiltError(
+        "multi_modal_data is not built", param="multi_modal_data",
+        fix='Use LLM.chat with parts such as {"type": "image_url", "image_url": {"url": "data:image/png;base64,..."}}.',
+    )  # fmt: skip
 
 
 def _ids(param: str, value: object) -> list[int]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # servers answer before torch is there
+    from headway.engine.images.prompt_images import PromptImages
+    from headway.engine.kv_transfer.params import TransferParams
     from headway.engine.lora.adapter import Adapter
 
 
@@ -22,6 +24,8 @@ class RequestTerms:
     trace_headers: Mapping[str, str] = field(default_factory=dict)
     timeout: float | None = None
     adapter: Adapter | None = None  # that the answer is made with
+    images: PromptImages | None = None  # of the prompt
+    kv_transfer: TransferParams | None = None  # another engine has the blocks of the prompt, or shall have them
 
     def deadline(self) -> float | None:
         """On the clock of time.monotonic, if it starts now."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from headway.engine.images.tile_budget import TileBudget
 from headway.engine.lora.slots import AdapterSlots
 from headway.engine.sequence import Sequence, Status
 from headway.engine.speculation.drafter import Drafter
@@ -53,6 +54,7 @@ class Scheduler:
         self.waiting: WaitingQueue = QUEUES[limits.policy]()
         self.running: list[Sequence] = []
         self.drafter: Drafter | None = None
+        self.tiles: TileBudget | None = None  # of images that a step may encode
         self._arrivals = 0
         self._steps_without_prefill = 0
 
@@ -76,6 +78,8 @@ class Scheduler:
         plan = StepPlan()
         self._planned: dict[int, Chunk] = {}
         self._budget = self.limits.max_num_batched_tokens
+        if self.tiles is not None:
+            self.tiles.begin()
         decoding = [s for s in self.running if s.remaining == 1]
         for sequence in decoding:
             self._advance(plan, sequence, 1)
@@ -128,6 +132,8 @@ class Scheduler:
         """Plan `count` more tokens of a running sequence, preempting the least deserving until its blocks are there."""
         if count <= 0 or self._budget <= 0 or sequence.status is not Status.RUNNING:
             return
+        if self.tiles is not None and not (count := self.tiles.cut(sequence, sequence.num_computed, count)):
+            return
         while not self.kv.grow(sequence.table, sequence.num_computed + count):
             victim = self._victim()
             self._preempt(plan, victim)
@@ -142,6 +148,8 @@ class Scheduler:
 
     def _extend(self, plan: StepPlan, chunk: Chunk) -> None:
         more = min(chunk.sequence.remaining - chunk.count, self._budget)
+        if self.tiles is not None and more > 0:
+            more = self.tiles.cut(chunk.sequence, chunk.start + chunk.count, more)
         if more > 0 and self.kv.grow(chunk.sequence.table, chunk.start + chunk.count + more):
             chunk.count += more
             chunk.samples = chunk.count == chunk.sequence.remaining
@@ -187,6 +195,8 @@ class Scheduler:
                 return
             if needed > self._budget and not self.limits.chunked_prefill and self._planned:
                 return
+            if self.tiles is not None and not self.tiles.cut(sequence, found, 1):
+                return
             if sequence is self.waiting.head():
                 self.waiting.pop()
             else:
@@ -198,6 +208,8 @@ class Scheduler:
             self._count_lookup(plan, sequence)
             # At least a chunk of this size was seen to fit (`can_start`).
             count = self._cap(needed, self._could_admit())
+            if self.tiles is not None:
+                count = self.tiles.cut(sequence, found, count)
             self.kv.grow(sequence.table, sequence.num_computed + count)
             self._plan(sequence, count)
             # Later sequences of this very step may share what this one computes.
@@ -207,9 +219,9 @@ class Scheduler:
         return None if self.adapters is None else self.adapters.use(self.waiting, self.running)
 
     def _cached_prefix(self, sequence: Sequence) -> list[int]:
-        if not _reads_cache(sequence):
+        if not reads_cache(sequence):
             return []
-        return self.kv.find_prefix(self._hashes(sequence), sequence.num_tokens)
+        return self.kv.find_prefix(self._hashes(sequence), sequence.num_tokens, sequence.table, sequence.request.landing)
 
     def _hashes(self, sequence: Sequence) -> list[bytes]:
         return self.kv.hashes(sequence.table, sequence.hashes, sequence.tokens)
@@ -217,11 +229,14 @@ class Scheduler:
     def _count_lookup(self, plan: StepPlan, sequence: Sequence) -> None:
         """Only the first admission counts: a preempted sequence that finds its own blocks again says nothing about prompts."""
         if sequence.num_cached < 0:
-            if self.kv.caching and _reads_cache(sequence):
+            if self.kv.caching and reads_cache(sequence):
                 plan.prefix_queries += sequence.num_tokens
                 plan.prefix_hits += sequence.num_computed
             sequence.num_cached = min(sequence.num_computed, sequence.num_prompt)
             plan.new_cached_tokens += sequence.num_cached
+            if (landing := sequence.request.landing) is not None:
+                plan.transferred_tokens += min(landing.counts.found_tokens, sequence.num_cached)
+                sequence.request.landing = None  # its blocks are in the pool
             sequence.times.scheduled = time.monotonic()
 
     def finish(self, sequence: Sequence, reason: str, stop_reason: int | str | None = None) -> None:
@@ -242,7 +257,7 @@ class Scheduler:
         sequence.hashes.clear()
 
 
-def _reads_cache(sequence: Sequence) -> bool:
+def reads_cache(sequence: Sequence) -> bool:
     """Prompt log-probabilities need every position computed anew."""
     params = sequence.params
     return params.prompt_logprobs is None and not params.skip_reading_prefix_cache

@@ -6,7 +6,7 @@ import enum
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -17,8 +17,10 @@ from headway.engine.sampling_params import SamplingParams
 from headway.errors import HeadwayError
 from headway.kvcache.block_hash import BlockHash
 from headway.kvcache.manager import BlockTable
+from headway.kvcache.offload.bring_back import BlockSource
 
 if TYPE_CHECKING:
+    from headway.engine.images.prompt_images import PromptImages
     from headway.engine.speculation.sequence_state import SequenceState
     from headway.engine.structured.form import Form, SequenceForm
     from headway.engine.thinking.budget import ThinkingProgress
@@ -64,6 +66,11 @@ class Request:
     adapter: Adapter | None = None  # changes what the model computes
     form: Form | None = None  # that its answers must have
     readout: Readout | None = None  # the prompt is read, and nothing is generated
+    images: PromptImages | None = None  # what stands in the place of some of its tokens
+
+    landing: BlockSource | None = None  # blocks of the prompt that came from another engine; until it is admitted
+    hand_over: Callable[[Sequence], dict[str, Any] | None] | None = None  # keeps the blocks of a prompt for another engine, and tells where
+    kv_transfer_params: dict[str, Any] | None = None  # what it told
 
     @property
     def lora_request(self) -> LoRARequest | None:

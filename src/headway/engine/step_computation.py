@@ -10,7 +10,7 @@ from headway.engine.sampler import RankedLogprob, SampledToken, Sampler
 from headway.engine.sequence import Sequence
 from headway.engine.speculation.verification import rows_of, verified
 from headway.engine.step_plan import Chunk, StepPlan
-from headway.errors import StepError
+from headway.errors import RankError, StepError
 
 _log = logging.getLogger(__name__)
 
@@ -42,8 +42,11 @@ class StepComputation:
         self._block_size = block_size
 
     def run(self, plan: StepPlan) -> Computed:
+        """Raises RankError only."""
         try:
             return self._attempt(plan)
+        except RankError:  # no sequence can be computed any more, alone or not
+            raise
         except Exception as error:
             _forget_counts(plan)
             if len(plan.chunks) == 1:

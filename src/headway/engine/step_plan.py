@@ -32,6 +32,7 @@ class StepPlan:
     prefix_queries: int = 0
     prefix_hits: int = 0
     new_cached_tokens: int = 0  # prompt tokens that sequences admitted for the first time found in the cache
+    transferred_tokens: int = 0  # of these, what came from another engine
     drafted: tuple[tuple[int, int], ...] = ()  # of each draft, tokens proposed and accepted; known after the step
 
     def __str__(self) -> str:

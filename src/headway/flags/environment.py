@@ -48,7 +48,10 @@ KNOWN: Mapping[str, Known] = {
     "VLLM_ALLOW_RUNTIME_LORA_UPDATING": _USED,
     # nothing to switch
     "VLLM_PORT": Known("none", "it never was the API port; use --port"),
-    "VLLM_HOST_IP": _ONE_PROCESS,
+    "VLLM_HOST_IP": _USED,  # with several nodes
+    "VLLM_NIXL_SIDE_CHANNEL_HOST": Known("none", "use kv_ip of --kv-transfer-config"),
+    "VLLM_NIXL_SIDE_CHANNEL_PORT": Known("none", "use kv_port of --kv-transfer-config"),
+    "VLLM_NIXL_ABORT_REQUEST_TIMEOUT": Known("none", "use kv_lease_duration in kv_connector_extra_config of --kv-transfer-config"),
     "VLLM_CACHE_ROOT": Known("none", "use HEADWAY_CACHE"),
     "VLLM_CONFIG_ROOT": Known("none", "there is no folder of configurations"),
     "VLLM_ENGINE_READY_TIMEOUT_S": _ONE_PROCESS,

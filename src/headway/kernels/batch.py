@@ -13,6 +13,18 @@ IntArray = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
+class GivenRows:
+    """What a model reads in the place of the embeddings of some tokens."""
+
+    rows: torch.Tensor  # [G] int64, of the T tokens of a batch
+    values: torch.Tensor  # [G, hidden]
+
+    def put(self, x: torch.Tensor) -> torch.Tensor:
+        """[T, hidden] with the given rows in their places."""
+        return x.index_copy(0, self.rows.to(x.device), self.values.to(x))
+
+
+@dataclass(frozen=True, slots=True)
 class ForwardBatch:
     """T tokens of S sequences, sequence after sequence, each a contiguous run of new positions.
 
@@ -30,6 +42,7 @@ class ForwardBatch:
     block_tables: IntArray  # [S, at least ceil(max(context_lens) / block_size)]
     logits_rows: torch.Tensor  # [N] int64, rows of the T tokens whose hidden state is wanted
     adapters: Any = ()  # `layers.low_rank.RowUpdates`: which of the T rows take which low-rank updates
+    given: GivenRows | None = None
 
     def on(self, device: torch.device) -> ForwardBatch:
         """The same with its tensors on a device."""

@@ -26,6 +26,10 @@ class IntegerForm:
     offset: Literal[0, 8] = 0
     minimums: bool = False
 
+    def within(self, width: int) -> IntegerForm:
+        """The form of `width` neighbouring inputs: one group where they are fewer than a group has."""
+        return self if self.group <= width else replace(self, group=width)
+
     def joined(self, other: IntegerForm) -> IntegerForm:
         """The narrowest form that holds both exactly, for matrices that are fused: 4 bits become 8 beside 8, groups the largest that
         fit in both."""

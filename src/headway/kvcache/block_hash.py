@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 BlockHash = bytes
+NOTHING_ELSE: Final[Mapping[int, bytes]] = MappingProxyType({})
 
 
 def root_hash(cache_salt: str | None, adapter: bytes | None = None) -> BlockHash:
@@ -20,8 +23,12 @@ def root_hash(cache_salt: str | None, adapter: bytes | None = None) -> BlockHash
     return salted if adapter is None else hashlib.sha256(salted + adapter).digest()
 
 
-def extend_hashes(hashes: list[BlockHash], root: BlockHash, tokens: Sequence[int], block_size: int) -> None:
-    """Append to `hashes` those of all full blocks of `tokens` that it does not have yet."""
+def extend_hashes(
+    hashes: list[BlockHash], root: BlockHash, tokens: Sequence[int], block_size: int, contents: Mapping[int, bytes] = NOTHING_ELSE
+) -> None:
+    """Append to `hashes` those of all full blocks of `tokens` that it does not have yet. `contents`: number of a block -> what its tokens
+    stand for beside what they are (digests of images), hashed with them."""
     for start in range(len(hashes) * block_size, len(tokens) - block_size + 1, block_size):
         parent = hashes[-1] if hashes else root
-        hashes.append(hashlib.sha256(parent + array("q", tokens[start : start + block_size]).tobytes()).digest())
+        words = array("q", tokens[start : start + block_size]).tobytes()
+        hashes.append(hashlib.sha256(parent + words + contents.get(start // block_size, b"")).digest())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from headway.kvcache.block_hash import BlockHash
 
 OnEvict = Callable[[int, BlockHash], None]  # a block that still holds what its hash says
+OnForget = Callable[[BlockHash], None]
 NULL_BLOCK = 0  # never handed out, so that padding in block tables points at memory nobody reads
 
 
@@ -28,6 +29,7 @@ class BlockPool:
         self._by_hash: dict[BlockHash, int] = {}
         self._free: OrderedDict[int, None] = OrderedDict((b, None) for b in range(1, num_blocks))
         self.on_evict: OnEvict | None = None  # told before a block with a hash is handed out anew
+        self.on_forget: OnForget | None = None  # told when a hash is found no more, but not by `reset`
 
     @property
     def num_free(self) -> int:
@@ -95,11 +97,14 @@ class BlockPool:
                 if self._hash[block] is None:
                     self._free.move_to_end(block, last=False)
 
-    def publish(self, block: int, block_hash: BlockHash) -> None:
-        """Make a held block findable. A second block with the same contents stays private, so that a hash names one block."""
-        if self._hash[block] is None and block_hash not in self._by_hash:
-            self._hash[block] = block_hash
-            self._by_hash[block_hash] = block
+    def publish(self, block: int, block_hash: BlockHash) -> bool:
+        """Make a held block findable; False where it stays as it was: a second block with the same contents stays private, so that a hash
+        names one block."""
+        if self._hash[block] is not None or block_hash in self._by_hash:
+            return False
+        self._hash[block] = block_hash
+        self._by_hash[block_hash] = block
+        return True
 
     def unpublish(self, blocks: Iterable[int]) -> None:
         """Forget what these blocks hold: their contents were never computed (a step failed)."""
@@ -110,8 +115,9 @@ class BlockPool:
         """Forget every prefix; False, and no change, while any block is held."""
         if len(self._free) != self.num_blocks - 1:
             return False
-        for block in list(self._by_hash.values()):
-            self._forget(block)
+        for block in self._by_hash.values():
+            self._hash[block] = None
+        self._by_hash.clear()
         return True
 
     def _forget(self, block: int) -> None:
@@ -119,3 +125,5 @@ class BlockPool:
         if known is not None:
             self._hash[block] = None
             del self._by_hash[known]
+            if self.on_forget is not None:
+                self.on_forget(known)

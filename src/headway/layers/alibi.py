@@ -42,3 +42,14 @@ class AlibiTable:
             self._outgrown.append(self._table)
             self._table = (self._slopes.bfloat16()[:, None] * torch.arange(size, device=self._slopes.device)).float() * self._scale
         return self._table
+
+
+class DividedAlibi(AlibiTable):
+    """The table of some of the heads of a model."""
+
+    __slots__ = ()
+
+    def __init__(self, num_heads: int, own: range, scale: float, device: torch.device = CPU):
+        super().__init__(num_heads, scale, device)
+        self._slopes = self._slopes[own.start : own.stop]
+        self._table = self._table[own.start : own.stop]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 
@@ -12,6 +12,9 @@ from headway.kernels.batch import ForwardBatch
 from headway.kernels.interface import CPU
 from headway.kernels.paged_kv import KVShape, PagedKV
 from headway.models.recorded_forward import Forward, StepLimits
+
+if TYPE_CHECKING:
+    from headway.models.vision.tower import SiglipTower
 
 
 class ServedConfig(Protocol):
@@ -31,11 +34,16 @@ class CausalLM(torch.nn.Module, abc.ABC):
     dtype: torch.dtype
     device: torch.device = CPU  # of the hidden states, and of the storage that a pass needs; batches and logits are on the CPU
     head: Callable[[torch.Tensor], torch.Tensor]
+    tower: SiglipTower | None = None  # of a model that reads images: what stands in the place of their tokens
 
     def prepared(self, kv: PagedKV, limits: StepLimits) -> Forward:
         """`forward` for one storage and batches of bounded size, with all done ahead that can be. What it returns is valid until the next
         call."""
         return self.forward
+
+    def storage(self, num_blocks: int, block_size: int, kept: torch.dtype) -> PagedKV:
+        """Where it writes keys and values, in dtype `kept`."""
+        return PagedKV(num_blocks, block_size, self.config.kv_shape, kept, self.device)
 
     @abc.abstractmethod
     def forward(self, batch: ForwardBatch, kv: PagedKV) -> torch.Tensor:

@@ -137,11 +137,20 @@ class Decoder(CausalLM):
             tables=tuple(rotary.tables(batch.positions, self.dtype) for rotary in self._rotaries),
             key_bias=self._key_bias(batch, kv),
         )
-        x = self.embedding(batch.token_ids)
-        if self.positions is not None:
-            x = self.positions.add_to(x, batch.positions)
+        x = self._entered(batch)
         for layer in self.layers:
             x = layer(x, step)
+        return self._left(x, batch)
+
+    def _entered(self, batch: ForwardBatch) -> torch.Tensor:
+        """[T, hidden]: what the first layer reads."""
+        x = self.embedding(batch.token_ids)
+        if batch.given is not None:
+            x = batch.given.put(x)
+        return x if self.positions is None else self.positions.add_to(x, batch.positions)
+
+    def _left(self, x: torch.Tensor, batch: ForwardBatch) -> torch.Tensor:
+        """Of what the last layer wrote, the wanted rows [N, hidden]."""
         return self.norm(self._select_rows(x, batch.logits_rows))
 
     def _key_bias(self, batch: ForwardBatch, kv: PagedKV) -> torch.Tensor | None:

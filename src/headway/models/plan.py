@@ -15,6 +15,7 @@ from headway.models.fill import Progress
 from headway.models.implementation import Implementation
 from headway.models.native import plan_native
 from headway.models.registry import ARCHITECTURES
+from headway.models.vision.plan import VISION_LANGUAGE, plan_vision_language
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ def plan_model(card: ModelCard, context_length: int, implementation: Implementat
     Raises ArtifactError and NotBuiltError; what `auto` cannot run either way raises what our own implementation says, if
     there is one.
     """
+    if card.architecture in VISION_LANGUAGE and implementation != "transformers":
+        return plan_vision_language(card, context_length)
     if implementation == "vllm" or card.architecture == "":
         return plan_native(card, context_length)
     own: NotBuiltError | None = None

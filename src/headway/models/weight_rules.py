@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from headway.artifacts.card import TensorInfo
+from headway.artifacts.sliced_tensor import SlicedTensor
 from headway.models.sized_config import SizedConfig
 from headway.models.weight_transforms import Transform
 
@@ -76,6 +77,8 @@ class PlacedWeight:
         whole = tensors[self.source]
         if not self.rule.stacked:
             return whole
+        if isinstance(whole, SlicedTensor):
+            return whole.item(self.item)
         nbytes = whole.nbytes // self.shape[0]
         return replace(whole, shape=self.shape[1:], nbytes=nbytes, offset=whole.offset + self.item * nbytes)
 

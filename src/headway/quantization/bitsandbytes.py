@@ -68,7 +68,7 @@ def _layout(kind: str, state: Mapping[str, Any], module: str) -> tuple[PackedLay
     parts = {
         "weight": Part(("U8",), (packed, WHOLE)),
         "weight.quant_map": Part(("F32",), (Axis("whole", entries=16),)),
-        # Blocks need not end where rows do, so every rank keeps all scales.
+        # Blocks need not end where rows do, so a part is no smaller matrix.
         "weight.absmax": Part(("U8" if nested else "F32",), (Axis("whole", entries=blocks),)),
     }
     if nested:
@@ -83,7 +83,7 @@ def _layout(kind: str, state: Mapping[str, Any], module: str) -> tuple[PackedLay
         own = scales[first // block : math.ceil(last / block)].repeat_interleave(block)[first % block :][: last - first]
         return (finite(title, found["weight.quant_map"]).index_select(0, indices.int()) * own).view(len(wanted), width)
 
-    return PackedLayout(title, parts, dequantize, whole=not apart), (rows, width)
+    return PackedLayout(title, parts, dequantize, whole=not apart, divisible=False), (rows, width)
 
 
 def _scales(title: str, found: Parts, outer: int, offset: float) -> torch.Tensor:

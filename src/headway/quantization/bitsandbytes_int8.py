@@ -30,7 +30,7 @@ def row_scaled(stored: Stored) -> tuple[PackedLayout, tuple[int, int]]:
         if ORDER in found and int(found[ORDER]) != 0:
             raise bad_values(title, f"weight_format is {int(found[ORDER])}, and only 0 (rows of outputs) is read",
                              "Save the model again with a newer bitsandbytes.")  # fmt: skip
-        return IntegerWeight(form, found["weight"].clone(), (finite(title, found[SCALES]) / 127.0)[:, None])
+        return IntegerWeight(form.within(found["weight"].shape[1]), found["weight"].clone(), (finite(title, found[SCALES]) / 127.0)[:, None])
 
     layout = PackedLayout(title, parts, lambda found, rows: read(found, rows).dequantized(), integers=Integers(form, read))
     return layout, (shape[0], shape[1]) if len(shape) == 2 else (0, 0)

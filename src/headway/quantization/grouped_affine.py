@@ -36,6 +36,7 @@ class GroupedAffine:
 
     def integers(self, form: IntegerForm, bits: int) -> IntegerWeight:
         """`form` is that of `affine_layout`. Codes of 8 bits, and symmetric ones, are moved to where their form has them."""
+        form = form.within(self.q.shape[1])
         moved = form.offset + (0 if form.bits == 4 and form.minimums else -(1 << bits - 1))
         codes = self.q + moved  # uint8 goes round
         minimums = (-moved - self.zeros) * self.scales if form.minimums else None

@@ -67,7 +67,8 @@ class Integers:
 @dataclass(frozen=True, slots=True)
 class PackedLayout:
     """`title` names the format with every setting that changes numbers. `parts`: ending of the tensor's name -> rule. `integers` is None
-    for numbers that are no integers times scales of neighbouring inputs."""
+    for numbers that are no integers times scales of neighbouring inputs. `divisible`: whether some of its rows and columns are stored as a
+    smaller matrix would be."""
 
     title: str
     parts: Mapping[str, Part]
@@ -75,6 +76,7 @@ class PackedLayout:
     whole: bool = False  # cannot be unpacked a piece at a time
     needs: Needs | None = None
     integers: Integers | None = None
+    divisible: bool = True
 
     @property
     def step(self) -> int:

@@ -75,9 +75,12 @@ def _integers(title: str, blocks: Blocks, width: int, scale: str, zero: str | No
     form = IntegerForm(8, group, minimums=zero is not None)
 
     def read(found: Parts, rows: range) -> IntegerWeight:
-        scales = finite(title, found[scale]).reshape(-1, width // group).expand(len(rows), -1)
-        minimums = None if zero is None else found[zero].float().reshape(-1, width // group) * -scales
-        return IntegerWeight(form, found["weight"].clone(), scales, minimums)
+        codes = found["weight"]
+        own = form.within(codes.shape[1])
+        groups = codes.shape[1] // own.group
+        scales = finite(title, found[scale]).reshape(-1, groups).expand(len(rows), -1)
+        minimums = None if zero is None else found[zero].float().reshape(-1, groups) * -scales
+        return IntegerWeight(own, codes.clone(), scales, minimums)
 
     return Integers(form, read)
 

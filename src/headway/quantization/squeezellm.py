@@ -37,7 +37,7 @@ class SqueezeLlm:
             "qweight": Part(("I32",), (Axis("in", 32, bits), Axis("out"))),
             "lookup_table": Part(FLOATS, (Axis("out"), Axis("whole", entries=1 << bits))),
         }
-        # Which outliers belong to which outputs only the values say: every rank keeps them all and adds its own.
+        # Which outliers belong to which outputs only the values say: so a part is no smaller matrix.
         if sparse:
             count = Axis("whole", entries=stored["cols" if "cols" in stored else "vals"].elements if stored.keys() & {"cols", "vals"} else 0)
             parts |= {"rows": Part(("I32",), (Axis("whole", entries=out + 1),)), "cols": Part(("I32",), (count,)), "vals": Part(FLOATS, (count,))}
@@ -55,7 +55,7 @@ class SqueezeLlm:
                 _add_rows(title, weight, found, rows)
             return weight
 
-        return PackedLayout(title, parts, dequantize), (out, words * 32 // bits)
+        return PackedLayout(title, parts, dequantize, divisible=not (sparse or full)), (out, words * 32 // bits)
 
 
 def squeezellm(claim: Claim) -> SqueezeLlm:

@@ -14,6 +14,7 @@ import torch
 
 from headway.artifacts.card import ModelCard, TensorInfo
 from headway.artifacts.gguf_types import BLOCK_TYPE_BY_NAME
+from headway.artifacts.sliced_tensor import SlicedTensor
 from headway.errors import ArtifactError
 from headway.kernels.integer_weight import IntegerWeight
 from headway.quantization.dense import DENSE_DTYPES, PART_DTYPES
@@ -76,9 +77,7 @@ class WeightReader(AbstractContextManager["WeightReader"]):
         _check_size(info, block.elements, block.nbytes)
         mapped = self._map(info)
         # The view pins the map while it lives, so it must die before the pages are given back.
-        _decode(
-            torch.frombuffer(mapped, dtype=torch.uint8, count=info.nbytes, offset=info.offset), info.dtype, out.view(-1)
-        )
+        _decode(_stored(mapped, info), info.dtype, out.view(-1))
         _give_back(mapped, info)
 
     def integers(self, info: TensorInfo) -> Iterator[IntegerWeight]:
@@ -91,7 +90,7 @@ class WeightReader(AbstractContextManager["WeightReader"]):
         block, unpack = BLOCK_TYPE_BY_NAME[info.dtype], INTEGER_BLOCKS[info.dtype].integers
         _check_size(info, block.elements, block.nbytes)
         mapped = self._map(info)
-        raw = torch.frombuffer(mapped, dtype=torch.uint8, count=info.nbytes, offset=info.offset).view(info.shape[0], -1)
+        raw = _stored(mapped, info).view(info.shape[0], -1)
         for rows in torch.split(raw, _rows_at_once(width, _ROWS)):
             yield unpack(rows.reshape(-1, block.nbytes)).folded(width)
         del raw, rows  # views pin the map
@@ -128,9 +127,10 @@ class WeightReader(AbstractContextManager["WeightReader"]):
                 # Copy-on-write only because torch wants a writable buffer; nothing writes.
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
             self._maps[info.file] = mapped
-        if info.offset + info.nbytes > len(mapped):
+        end = info.offset + _whole(info).nbytes
+        if end > len(mapped):
             raise ArtifactError(
-                f"{info.file}: tensor {info.name} ends at byte {info.offset + info.nbytes}, the file at {len(mapped)}",
+                f"{info.file}: tensor {info.name} ends at byte {end}, the file at {len(mapped)}",
                 reason="truncated", param=str(info.file), fix="Download the file again.",
             )  # fmt: skip
         return mapped
@@ -140,9 +140,18 @@ def _rows_at_once(width: int, multiple: int) -> int:
     return max(_CHUNK_WEIGHTS // width // multiple, 1) * multiple
 
 
+def _whole(info: TensorInfo) -> TensorInfo:
+    return info.whole if isinstance(info, SlicedTensor) else info
+
+
+def _stored(mapped: mmap.mmap, info: TensorInfo) -> torch.Tensor:
+    """uint8 [nbytes]: a view of the map, or a copy of what lies there in pieces."""
+    raw = torch.frombuffer(mapped, dtype=torch.uint8, count=_whole(info).nbytes, offset=info.offset)
+    return info.of(raw) if isinstance(info, SlicedTensor) else raw
+
+
 def _part(mapped: mmap.mmap, part: TensorInfo) -> torch.Tensor:
-    raw = torch.frombuffer(mapped, dtype=torch.uint8, count=part.nbytes, offset=part.offset)
-    return _as_dtype(raw, PART_DTYPES[part.dtype]).view(part.shape)
+    return _as_dtype(_stored(mapped, part), PART_DTYPES[part.dtype]).view(part.shape)
 
 
 def _check_size(info: TensorInfo, elements: int, nbytes: int) -> None:
@@ -176,6 +185,6 @@ def _as_dtype(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def _give_back(mapped: mmap.mmap, info: TensorInfo) -> None:
     """Drop the whole pages inside the tensor; the kernel reads them again if anyone asks."""
     first = -(-info.offset // mmap.PAGESIZE) * mmap.PAGESIZE
-    length = (info.offset + info.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - first
+    length = (info.offset + _whole(info).nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - first
     if length > 0 and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED, first, length)

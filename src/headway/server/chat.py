@@ -16,7 +16,9 @@ from headway.server.answer_plan import planned
 from headway.server.beam_search import beam_params, shown_params
 from headway.server.chat_answer import ChatWriter
 from headway.server.chat_prompt import effort, rendered
+from headway.server.images.prompt import prompt_with_images
 from headway.server.intake import read_body
+from headway.server.kv_transfer import asked_transfer
 from headway.server.logprob_volume import check_volume
 from headway.server.merged_outputs import EngineRequest
 from headway.server.prompt_tokens import PromptTokens, off_loop, prompt_from_text
@@ -28,6 +30,7 @@ from headway.server.state import ServerState, state_of
 from headway.server.tools.choice import tool_use
 from headway.wire import not_built
 from headway.wire.chat import ChatBody
+from headway.wire.image_parts import take_images
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,16 @@ async def prepared(state: ServerState, request: Request, body: ChatBody, prefix:
     new = min(body.wanted_tokens or state.engine.max_model_len, state.engine.max_model_len)
     check_volume(state.engine, name, len(prompt.ids), body.prompt_logprobs, new, _logprobs(body), body.n)
     head = answer_head(state, request, body, prefix, [prompt])
-    terms = RequestTerms(prompt.text, body.priority, body.cache_salt, adapter=state.adapter_named(body.model))
+    terms = RequestTerms(prompt.text, body.priority, body.cache_salt, adapter=state.adapter_named(body.model), images=prompt.images, kv_transfer=asked_transfer(body))
     return PreparedChat(head, prompt, EngineRequest(engine_id(head.id, 0), prompt.ids, params, terms, beams), plan)
 
 
 async def prompt_of(state: ServerState, body: ChatBody) -> PromptTokens:
     """The tokens that the chat begins with. Raises RequestError."""
+    if (reader := state.engine.images) is not None:
+        messages, images = take_images(body.messages)
+        if images:
+            return await prompt_with_images(state, reader, body, messages, images, _shows_tools(state, body))
     return await off_loop(effort(body.messages, body), lambda: _tokens(state, body))
 
 
@@ -96,7 +103,10 @@ def _params(state: ServerState, body: ChatBody) -> SamplingParams:
     )
 
 
+def _shows_tools(state: ServerState, body: ChatBody) -> bool:
+    return not (body.tool_choice == "none" and state.settings.exclude_tools_when_tool_choice_none)
+
+
 def _tokens(state: ServerState, body: ChatBody) -> PromptTokens:
-    with_tools = not (body.tool_choice == "none" and state.settings.exclude_tools_when_tool_choice_none)
-    text = rendered(state, body.messages, body, with_tools)
+    text = rendered(state, body.messages, body, _shows_tools(state, body))
     return prompt_from_text(state, text, body, body.add_special_tokens)

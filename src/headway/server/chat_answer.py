@@ -29,9 +29,9 @@ class ChatWriter:
         self._body = body
         self._head = head
         self._prompt = prompt
-        last = plain_messages(body.messages[-1:])[0]
+        last = body.messages[-1]
         self._role: str = state.settings.response_role if body.opens_answer else last["role"]
-        self._echoed = last["content"] if body.echo and last["role"] == self._role else ""
+        self._echoed = plain_messages([last])[0]["content"] if body.echo and last["role"] == self._role else ""
         self._begun: set[int] = set()
         self._plan = plan
         self._readers: dict[int, AnswerReader] = {}  # of choices whose answers have parts
@@ -80,7 +80,7 @@ class ChatWriter:
             "prompt_logprobs": table,
             "prompt_token_ids": self._prompt.ids if with_ids else None,
             "prompt_text": self._prompt.text if with_ids else None,
-            "kv_transfer_params": None,
+            "kv_transfer_params": output.kv_transfer_params,
             "ec_transfer_params": None,
             "metrics": self._head.timings(finals),
         }

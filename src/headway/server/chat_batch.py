@@ -30,7 +30,7 @@ async def create_chat_batch(request: Request) -> Response:
     state = state_of(request)
     state.require_ready()
     fields = await read_fields(request)
-    refuse_not_built(not_built.CHAT, fields)
+    refuse_not_built(not_built.CHAT_ELSEWHERE, fields)
     talks = parse_body(ChatBatchBody, fields).messages
     body = parse_body(ChatBody, {**fields, "messages": talks[0]})
     for name, plain in _REFUSED.items():

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from headway.engine.images.template_messages import template_messages
 from headway.errors import RequestError
 from headway.server.foreign_template import render_foreign
 from headway.server.prompt_tokens import LONG_TEXT
 from headway.server.state import ServerState
 from headway.wire.chat import TemplateFields
+from headway.wire.image_parts import messages_of_parts
 from headway.wire.messages import plain_messages
 from headway.wire.template_variables import template_variables
 
@@ -25,11 +27,12 @@ def rendered(state: ServerState, messages: Sequence[dict[str, Any]], body: Templ
         )
     kwargs = template_kwargs(state, body)
     tokenizer = state.engine.tokenizer
+    shown = _shown(state, messages, body)
     if body.chat_template is not None and body.chat_template not in tokenizer.chat_templates:
         return render_foreign(
             state.settings.chat_template_render_timeout,
             template=body.chat_template,
-            messages=plain_messages(messages),
+            messages=shown,
             special_tokens=dict(tokenizer.special_tokens),
             add_generation_prompt=body.opens_answer,
             continue_final_message=body.continue_final_message,
@@ -38,7 +41,7 @@ def rendered(state: ServerState, messages: Sequence[dict[str, Any]], body: Templ
             variables=kwargs,
         )
     return tokenizer.render_chat(
-        plain_messages(messages),
+        shown,
         add_generation_prompt=body.opens_answer,
         continue_final_message=body.continue_final_message,
         chat_template=body.chat_template or state.chat_template,
@@ -46,6 +49,17 @@ def rendered(state: ServerState, messages: Sequence[dict[str, Any]], body: Templ
         documents=body.documents,
         **kwargs,
     )
+
+
+def _shown(state: ServerState, messages: Sequence[dict[str, Any]], body: TemplateFields) -> list[dict[str, Any]]:
+    """As the template wants them. Raises RequestError."""
+    if state.engine.images is None:
+        return plain_messages(messages)
+    tokenizer, named = state.engine.tokenizer, body.chat_template
+    if named is not None and named not in tokenizer.chat_templates:
+        return messages_of_parts(messages)  # nothing is tried with a template of a request
+    template = tokenizer.chat_template if named is None else tokenizer.chat_templates[named]
+    return template_messages(messages, (state.chat_template if named is None else None) or template)
 
 
 def template_kwargs(state: ServerState, body: TemplateFields) -> dict[str, Any]:

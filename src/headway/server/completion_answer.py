@@ -61,7 +61,7 @@ class CompletionWriter:
             "service_tier": None,
             "system_fingerprint": self._head.fingerprint,
             "usage": self._head.usage.whole(),
-            "kv_transfer_params": None,
+            "kv_transfer_params": finals[0].kv_transfer_params,
             "ec_transfer_params": None,
             "metrics": self._head.timings(finals),
         }

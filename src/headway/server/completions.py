@@ -13,6 +13,7 @@ from headway.server.answer_head import answer_head
 from headway.server.beam_search import beam_params, shown_params
 from headway.server.completion_answer import CompletionWriter
 from headway.server.intake import read_body
+from headway.server.kv_transfer import asked_transfer
 from headway.server.logprob_volume import check_volume
 from headway.server.merged_outputs import EngineRequest
 from headway.server.prompt_tokens import PromptTokens, off_loop, prompt_from_text, truncated
@@ -38,9 +39,10 @@ async def create_completion(request: Request) -> Response:
     _check_volume(state, body, prompts)
     head = answer_head(state, request, body, "cmpl-", prompts)
     adapter = state.adapter_named(body.model)
+    transfer = asked_transfer(body, len(prompts))
     writer = CompletionWriter(state, body, head, prompts)
     engine_requests = [
-        EngineRequest(engine_id(head.id, i), prompt.ids, params, RequestTerms(prompt.text, body.priority, body.cache_salt, adapter=adapter), beams)
+        EngineRequest(engine_id(head.id, i), prompt.ids, params, RequestTerms(prompt.text, body.priority, body.cache_salt, adapter=adapter, kv_transfer=transfer), beams)
         for i, prompt in enumerate(prompts)
     ]
     return await respond(state, request, engine_requests, writer.frames if body.stream else None, writer.whole)

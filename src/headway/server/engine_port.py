@@ -3,18 +3,21 @@ fit; so does a scripted fake."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headway.artifacts.card import ModelCard
 from headway.engine.beam_search import BeamSearchParams
 from headway.engine.config import EngineConfig
+from headway.engine.distributed.rank_group import RankStatus
 from headway.engine.outputs import RequestOutput
 from headway.engine.pooling.pooling_params import PoolingParams
+from headway.engine.recovery.restart import Restart
 from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
 
 if TYPE_CHECKING:
+    from headway.engine.images.reader import ImageReader
     from headway.engine.lora.registry import AdapterRegistry
     from headway.engine.operations.engine_operations import EngineOperations
 
@@ -82,6 +85,9 @@ class StatusPort(Protocol):
     @property
     def held(self) -> str | None: ...
 
+    @property
+    def restart(self) -> Restart | None: ...
+
 
 class PoolerPort(Protocol):
     """How the model is read."""
@@ -139,7 +145,13 @@ class EnginePort(Protocol):
     ) -> AsyncIterator[RequestOutput]: ...
 
     @property
+    def ranks(self) -> Sequence[RankStatus]: ...
+
+    @property
     def card(self) -> ModelCard: ...
+
+    @property
+    def images(self) -> ImageReader | None: ...
 
     @property
     def pooler(self) -> PoolerPort: ...

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from headway.artifacts.card import ModelCard
 from headway.engine.config import EngineConfig
+from headway.engine.distributed.rank_group import RankStatus
 from headway.engine.outputs import RequestOutput
 from headway.engine.pooling.pooling_params import PoolingParams
+from headway.engine.recovery.restart import Restart
 from headway.engine.request_terms import RequestTerms
 from headway.engine.sampling_params import SamplingParams
 from headway.errors import LoadingError
@@ -21,6 +23,7 @@ from headway.telemetry.metrics import EngineMetrics
 
 if TYPE_CHECKING:
     from headway.engine.async_engine import AsyncEngine
+    from headway.engine.images.reader import ImageReader
     from headway.engine.lora.registry import AdapterRegistry
     from headway.engine.operations.engine_operations import EngineOperations
 
@@ -36,6 +39,7 @@ class PendingStatus:
     waiting: int = 0
     kv_usage: float = 0.0
     held: str | None = None
+    restart: Restart | None = None
 
 
 class PendingEngine:
@@ -83,7 +87,15 @@ class PendingEngine:
         raise self._not_yet()
 
     @property
+    def ranks(self) -> tuple[RankStatus, ...]:
+        return () if self.behind is None else self.behind.ranks
+
+    @property
     def card(self) -> ModelCard:
+        raise self._not_yet()
+
+    @property
+    def images(self) -> ImageReader | None:
         raise self._not_yet()
 
     @property
@@ -122,6 +134,7 @@ def _build(config: EngineConfig, metrics: EngineMetrics, watching: Instruments, 
     from headway.engine.operations.swap_room import require_room
     from headway.telemetry.stats import RequestStats, StepStats
     from headway.telemetry.stats_log import StatsLog
+    from headway.telemetry.transfer_stats import TransferStats
 
     log = None if config.disable_log_stats else StatsLog(0, config.log_stats_interval)
 
@@ -134,14 +147,21 @@ def _build(config: EngineConfig, metrics: EngineMetrics, watching: Instruments, 
         metrics.on_request(request)
         watching.on_request(request)
 
+    def on_transfer(transfer: TransferStats) -> None:
+        metrics.on_transfer(transfer)
+        if log is not None:
+            log.observe_transfer(transfer)
+
     def on_end() -> None:
         if log is not None:
             log.close()
 
-    observers = Observers(on_step, on_request, watching.around_thread, on_end)
+    observers = Observers(on_step, on_request, watching.around_thread, on_end, on_ranks=metrics.on_ranks, on_transfer=on_transfer)
     if beside:
         observers.on_plan = require_room
-    return AsyncEngine(config, observers)
+    engine = AsyncEngine(config, observers)
+    observers.on_restarted = lambda: describe_cache(metrics, engine)
+    return engine
 
 
 def describe_cache(metrics: EngineMetrics, engine: AsyncEngine) -> None:

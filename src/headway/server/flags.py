@@ -70,11 +70,12 @@ SERVER_FLAGS: tuple[Flag, ...] = (
     Flag("custom-histogram-buckets", "json", {}, "Borders of histograms, by metric or group: {\"request_latency\": [0.1, 0.5, 1]}.", L),
     Flag("lora-modules", "words", (), "LoRA adapters to load at the start: name=path, or a JSON object with name, path and base_model_name.", F),
     # not there
+    Flag("allowed-media-domains", "words", (), "Hosts that images are fetched from.", F, feature="fetching images", comes=DEPTH),
+    Flag("allowed-local-media-path", "text", "", "Folder that images are read from.", F, feature="reading images from files of the server", comes=DEPTH),
     Flag("chat-template-content-format", "text", "auto", "How templates see message parts.", F, feature="templates that read parts", comes=DEPTH, harmless=("string",)),
     Flag("disable-log-requests", "bool", False, "Do not log requests.", L, note="Requests are logged only with --enable-log-requests."),
     Flag("log-error-stack", "bool", False, "Log tracebacks.", L, note="Tracebacks of defects are always logged."),
     Flag("enable-server-load-tracking", "bool", False, "/load counts.", F, note="/load always counts."),
     Flag("tool-server", "text", None, "Servers of tools.", F, feature="tool calling", comes=DEPTH),
     Flag("api-server-count", "int", 1, "HTTP processes.", F, aliases=("-asc",), feature="several HTTP processes", comes=DISTRIBUTED),
-    Flag("headless", "bool", False, "No HTTP server.", F, feature="headless workers", comes=DISTRIBUTED),
 )  # fmt: skip

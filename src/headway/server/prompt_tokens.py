@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from headway.errors import ContextLengthError, RequestError
 from headway.server.state import ServerState
+
+if TYPE_CHECKING:
+    from headway.engine.images.prompt_images import PromptImages
 
 T = TypeVar("T")
 LONG_TEXT = 8192  # characters; more is rendered and tokenized off the event loop
@@ -26,10 +29,11 @@ class CutFields(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """`text` is what the tokens were made from; None for a prompt given as ids or cut."""
+    """`text` is what the tokens were made from; None for a prompt given as ids or cut. `images`: those whose tokens are among them."""
 
     ids: list[int]
     text: str | None
+    images: PromptImages | None = None
 
 
 async def off_loop(characters: int, work: Callable[[], T]) -> T:

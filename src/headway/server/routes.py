@@ -12,6 +12,7 @@ from headway.server.decisions.routes import DECISION_ROUTES
 from headway.server.health import health
 from headway.server.insight import server_info, tokenizer_info
 from headway.server.invocations import invocations
+from headway.server.kv_event_sources import kv_event_sources
 from headway.server.lora.routes import LORA_ROUTES
 from headway.server.messages.routes import MESSAGES_ROUTES
 from headway.server.operations import load, metrics, models, version
@@ -24,7 +25,7 @@ from headway.wire.chat_batch import ChatBatchBody
 from headway.wire.completions import CompletionAnswer, CompletionBody
 from headway.wire.invocation import InvocationBody
 from headway.wire.models import ModelList
-from headway.wire.operations import HealthAnswer, LoadAnswer, VersionAnswer
+from headway.wire.operations import HealthAnswer, KVEventSource, LoadAnswer, VersionAnswer
 from headway.wire.tokenize import DetokenizeAnswer, DetokenizeBody, TokenizeAnswer, TokenizeBody
 
 ROUTES = (
@@ -33,6 +34,7 @@ ROUTES = (
     Route("/version", ("GET",), version, answer=VersionAnswer, needs_engine=False),
     Route("/metrics", ("GET",), metrics, media="text/plain", needs_engine=False),
     Route("/load", ("GET",), load, answer=LoadAnswer, needs_engine=False),
+    Route("/kv_event_sources", ("GET",), kv_event_sources, answer=list[KVEventSource], needs_engine=False),
     Route("/v1/models", ("GET",), models, answer=ModelList),
     Route("/v1/completions", ("POST",), create_completion, CompletionBody, CompletionAnswer, counted=True, streams=True),
     Route("/v1/chat/completions", ("POST",), create_chat_completion, ChatBody, ChatAnswer, counted=True, streams=True),

@@ -163,7 +163,7 @@ class _Process:
         life.cancel()
         if self._state.swap is not None:
             await self._state.swap.close()
-        if self._engine is not None and self._engine.is_ready:
+        if self._engine is not None and self._engine.status.stage in ("ready", "restarting"):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._engine.shutdown(), _ENGINE_STOP_SECONDS)
 

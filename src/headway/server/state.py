@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from fastapi import Request
 
 from headway.artifacts.template_source import template_text
-from headway.errors import EngineDeadError, LoadingError, NotFoundError
+from headway.errors import EngineDeadError, LoadingError, NotFoundError, RestartingError
 from headway.http.shutdown import Ending
 from headway.server.answer_parsers import answer_parsers
 from headway.server.engine_port import EnginePort, MetricsPort
@@ -86,13 +86,15 @@ class ServerState(Ending):
             served.requests -= 1
 
     def require_ready(self) -> None:
-        """Raises LoadingError, EngineDeadError, or the error of a server that shuts down."""
+        """Raises LoadingError, RestartingError, EngineDeadError, or the error of a server that shuts down."""
         self.require_open()
         status = self.engine.status
         if status.stage == "ready":
             return
         if status.stage in ("dead", "stopped"):
             raise EngineDeadError(f"The engine is {status.stage}: {status.error or 'no reason given'}")
+        if status.stage == "restarting":
+            raise RestartingError(status.error or "The engine starts again")
         raise LoadingError(
             f"The model is still loading (stage {status.stage}, {status.progress:.0%}). GET /health tells when it is ready"
         )

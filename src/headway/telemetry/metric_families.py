@@ -14,7 +14,16 @@ MEMORY = "headway:memory_bytes"
 OFFLOAD_BYTES = "headway:kv_offload_bytes"
 OFFLOAD_EVICTIONS = "headway:kv_offload_evictions"
 OFFLOAD_USED = "headway:kv_offload_used_bytes"
+KV_EVENTS = "headway:kv_events"
 SPECULATION = "headway:speculation_active"
+TRANSFERS = "headway:kv_transfers"
+TRANSFER_BYTES = "headway:kv_transfer_bytes"
+TRANSFER_SECONDS = "headway:kv_transfer_seconds"
+LEASE_EVENTS = "headway:kv_transfer_lease_events"
+LEASES = "headway:kv_transfer_leases"
+LEASED_BLOCKS = "headway:kv_transfer_leased_blocks"
+RANK_UP = "headway:rank_up"
+RESTARTS = "headway:engine_restarts"
 ENGINE_LABELS = ("model_name", "engine")  # on every family whose name carries the prefix
 
 LATENCY = (0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680)
@@ -113,7 +122,7 @@ FAMILIES: tuple[Family, ...] = (
         "counter",
         "Prompt tokens by where their keys and values came from.",
         labels=("source",),
-        preset=(("local_compute",), ("local_cache_hit",)),
+        preset=(("local_compute",), ("local_cache_hit",), ("external_kv_transfer",)),
     ),
     Family("vllm:prompt_tokens_cached", "counter", "Prompt tokens taken from the prefix cache."),
     Family("vllm:generation_tokens", "counter", "Tokens generated."),
@@ -127,7 +136,21 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(OFFLOAD_EVICTIONS, "counter", "Copies in the second tier that made room for others.", labels=("model_name",)),
     Family(OFFLOAD_USED, "gauge", "Bytes of copies in the second tier.", labels=("model_name",)),
+    Family(
+        KV_EVENTS, "counter", "Events of the KV cache (--kv-events-config): published, or dropped because too many waited for the publisher.",
+        labels=("model_name", "outcome"),
+    ),
     Family("vllm:iteration_tokens_total", "histogram", "Tokens scheduled in one engine step.", buckets=ITERATION),
+    # KV transfer (--kv-transfer-config)
+    Family(
+        TRANSFERS, "counter", "Prompts whose KV blocks moved between engines, or did not: outcome sent, pulled or the reason of the failure.",
+        labels=("model_name", "direction", "outcome"),
+    ),
+    Family(TRANSFER_BYTES, "counter", "Bytes of KV blocks pulled (in) and sent (out).", labels=("model_name", "direction")),
+    Family(TRANSFER_SECONDS, "histogram", "Time of one successful transfer.", labels=("model_name", "direction"), buckets=FIRST_TOKEN),
+    Family(LEASE_EVENTS, "counter", "Finished prefills that were kept, taken, expired, or dropped to make room.", labels=("model_name", "event")),
+    Family(LEASES, "gauge", "Finished prefills that are kept.", labels=("model_name",)),
+    Family(LEASED_BLOCKS, "gauge", "KV blocks that they hold.", labels=("model_name",)),
     # speculative decoding
     Family("vllm:spec_decode_num_drafts", "counter", "Speculative drafts that were verified."),
     Family("vllm:spec_decode_num_draft_tokens", "counter", "Tokens in these drafts."),
@@ -137,6 +160,12 @@ FAMILIES: tuple[Family, ...] = (
         SPECULATION, "gauge",
         "1 while drafts are expected to save time, 0 after speculative decoding switched itself off; absent without --speculative-config.",
         labels=("model_name",),
+    ),
+    # several processes
+    Family(RANK_UP, "gauge", "1 while this process computes its part of the model; absent unless several do.", labels=("model_name", "rank")),
+    Family(
+        RESTARTS, "counter", "Attempts to load the model again, by what failed before: rank_failed, or the reason of the attempt before.",
+        labels=("model_name", "reason"),
     ),
     # requests
     Family(

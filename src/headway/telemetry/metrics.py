@@ -15,17 +15,27 @@ from headway.telemetry.metric_families import (
     ENGINE_LABELS,
     FAMILIES,
     HTTP_EXCLUDED,
+    KV_EVENTS,
+    LEASE_EVENTS,
+    LEASED_BLOCKS,
+    LEASES,
     MEMORY,
     OFFLOAD_BYTES,
     OFFLOAD_EVICTIONS,
     OFFLOAD_USED,
+    RANK_UP,
+    RESTARTS,
     SPECULATION,
+    TRANSFER_BYTES,
+    TRANSFER_SECONDS,
+    TRANSFERS,
     UP_TO_CONTEXT,
     Family,
     one_two_five,
 )
 from headway.telemetry.series import LabelValues, Series
-from headway.telemetry.stats import AdapterUse, OffloadStats, RequestStats, StepStats
+from headway.telemetry.stats import AdapterUse, OffloadStats, RankStats, RequestStats, StepStats
+from headway.telemetry.transfer_stats import TransferStats
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4  # of what render() returns
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -103,7 +113,8 @@ class EngineMetrics(Collector):
             self._set("kv_cache_usage_perc", step.kv_usage)
             self._add("prompt_tokens", step.prompt_tokens)
             self._add("prompt_tokens_by_source", step.prompt_tokens - step.cached_prompt_tokens, "local_compute")
-            self._add("prompt_tokens_by_source", step.cached_prompt_tokens, "local_cache_hit")
+            self._add("prompt_tokens_by_source", step.cached_prompt_tokens - step.transferred_prompt_tokens, "local_cache_hit")
+            self._add("prompt_tokens_by_source", step.transferred_prompt_tokens, "external_kv_transfer")
             self._add("prompt_tokens_cached", step.cached_prompt_tokens)
             self._add("generation_tokens", step.generation_tokens)
             self._add("prefix_cache_queries", step.prefix_queries)
@@ -117,6 +128,9 @@ class EngineMetrics(Collector):
                 self._adapters = step.adapters, time.time()
             if step.offload is not None:
                 self._on_offload(step.offload)
+            if step.kv_events is not None:
+                self._series[KV_EVENTS].add((self.model_name, "published"), step.kv_events.published)
+                self._series[KV_EVENTS].add((self.model_name, "dropped"), step.kv_events.dropped)
             if step.drafting is not None:
                 self._speculation(step.drafts, step.drafting)
 
@@ -137,11 +151,35 @@ class EngineMetrics(Collector):
         self._series[OFFLOAD_EVICTIONS].add((self.model_name,), offload.evictions)
         self._series[OFFLOAD_USED].set((self.model_name,), offload.used_bytes)
 
+    def on_transfer(self, transfer: TransferStats) -> None:
+        """KV blocks moved between engines, or leases changed."""
+        with self._lock:
+            if transfer.lease_event is not None:
+                self._series[LEASE_EVENTS].add((self.model_name, transfer.lease_event), 1)
+                self._series[LEASES].set((self.model_name,), transfer.leases)
+                self._series[LEASED_BLOCKS].set((self.model_name,), transfer.leased_blocks)
+            if transfer.outcome is not None:
+                direction = "out" if transfer.sends else "in"
+                self._series[TRANSFERS].add((self.model_name, direction, transfer.outcome), 1)
+                if transfer.nbytes:
+                    self._series[TRANSFER_BYTES].add((self.model_name, direction), transfer.nbytes)
+                    self._series[TRANSFER_SECONDS].histogram((self.model_name, direction)).observe(transfer.seconds)
+
     def on_sleep(self, level: int | None) -> None:
         """The engine fell asleep at `level`, or woke up (None)."""
         with self._lock:
             for state, each in SLEEP_STATES.items():
                 self._set("engine_sleep_state", each == level, state)
+
+    def on_ranks(self, ranks: RankStats) -> None:
+        """The ranks came up or failed, or the model is about to be loaded again because of that."""
+        with self._lock:
+            for rank, up in ranks.up.items():
+                self._series[RANK_UP].set((self.model_name, str(rank)), up)
+            if ranks.up:
+                self._series[RESTARTS].add((self.model_name, "rank_failed"), 0)
+            if ranks.restart is not None:
+                self._series[RESTARTS].add((self.model_name, ranks.restart), 1)
 
     def on_request(self, request: RequestStats) -> None:
         """One finished sequence. n and the longest output are counted with the last sequence of the request."""

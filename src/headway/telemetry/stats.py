@@ -29,6 +29,14 @@ class OffloadStats:
 
 
 @dataclass(frozen=True, slots=True)
+class KVEventStats:
+    """Events of the KV cache since the last step: those that were published, and those that were dropped because too many waited."""
+
+    published: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class StepStats:
     """One engine step. Gauges are values after the step, the rest are increments of this step."""
 
@@ -47,8 +55,10 @@ class StepStats:
     inter_token_seconds: tuple[float, ...] = ()  # tokens that a draft brought together count once
     drafts: tuple[tuple[int, int], ...] = ()  # of each speculative draft, tokens proposed and accepted
     drafting: bool | None = None  # whether speculation is on; None = the engine was not asked to
+    transferred_prompt_tokens: int = 0  # of the cached ones, what another engine computed
     adapters: AdapterUse | None = None  # with --enable-lora
     offload: OffloadStats | None = None  # with --kv-offloading-size
+    kv_events: KVEventStats | None = None  # with --kv-events-config
 
 
 NOTHING = StepStats(
@@ -56,6 +66,14 @@ NOTHING = StepStats(
     prefix_queries=0, prefix_hits=0, preemptions=0, preempted_tokens=0,
 )  # fmt: skip
 """What there is when nothing runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankStats:
+    """The processes that compute a model together: whether each is up, by rank. `restart`: why the model is about to be loaded again."""
+
+    up: Mapping[int, bool]
+    restart: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

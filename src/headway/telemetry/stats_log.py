@@ -13,6 +13,8 @@ from typing import Protocol
 from headway.errors import ConfigError
 from headway.telemetry.draft_counts import DraftCounts
 from headway.telemetry.stats import StepStats
+from headway.telemetry.transfer_counts import TransferCounts
+from headway.telemetry.transfer_stats import TransferStats
 
 _log = logging.getLogger(__name__)
 _HIT_RATE_STEPS = 1000  # the hit rate is over that many latest steps that looked something up
@@ -72,6 +74,7 @@ class StatsLog:
         self._opened_at = 0.0
         self._prompt = self._generated = 0
         self._drafts = DraftCounts()
+        self._transfers = TransferCounts()
         self._steps = 0
         self._running = self._waiting = 0
         self._kv_usage = 0.0
@@ -97,6 +100,11 @@ class StatsLog:
                 self._preempted += step.preemptions
                 self._lost += step.preempted_tokens
             self._tell_preemptions(now)
+
+    def observe_transfer(self, transfer: TransferStats) -> None:
+        """Count KV blocks that moved; those of a quiet time are told with the next window."""
+        with self._lock:
+            self._transfers.add(transfer)
 
     def end_window(self) -> None:
         """Log the window that is open; the timer calls it. Opens the next one if there was work in this one."""
@@ -139,6 +147,9 @@ class StatsLog:
         )
         if self._drafts.drafts:
             _log.info("Engine %s: %s", self._name, self._drafts.line(seconds))
+        if (moved := self._transfers.line) is not None:
+            _log.info("Engine %s: %s", self._name, moved)
+        self._transfers = TransferCounts()
 
     def _tell_preemptions(self, now: float) -> None:
         """Warn at once, then at most once per interval with the sum of what came since."""

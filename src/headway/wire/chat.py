@@ -124,6 +124,6 @@ class ChatAnswer(TypedDict):
     prompt_logprobs: list[dict[str, Any] | None] | None
     prompt_token_ids: list[int] | None
     prompt_text: str | None
-    kv_transfer_params: None
+    kv_transfer_params: dict[str, Any] | None
     ec_transfer_params: None
     metrics: RequestTimings | None

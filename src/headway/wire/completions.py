@@ -61,6 +61,6 @@ class CompletionAnswer(TypedDict):
     service_tier: str | None
     system_fingerprint: str | None
     usage: Usage
-    kv_transfer_params: None
+    kv_transfer_params: dict[str, Any] | None
     ec_transfer_params: None
     metrics: RequestTimings | None

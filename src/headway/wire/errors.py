@@ -52,6 +52,8 @@ SHAPES: Mapping[str, Shape] = {
     # not now
     "loading": Shape(503, "ServiceUnavailableError"),
     "asleep": Shape(503, "ServiceUnavailableError"),
+    "restarting": Shape(503, "ServiceUnavailableError"),
+    "rank_failed": Shape(503, "ServiceUnavailableError"),
     "swap_in_progress": Shape(409, "ConflictError"),
     "profile_active": Shape(409, "ConflictError"),
     "profile_inactive": Shape(409, "ConflictError"),
@@ -62,6 +64,7 @@ SHAPES: Mapping[str, Shape] = {
     "no_memory_for_kv": Shape(507, "InsufficientStorageError"),
     "queue_full": Shape(503, "Service Unavailable"),
     "shutting_down": Shape(503, "ServiceUnavailableError"),
+    "kv_transfer_failed": Shape(503, "ServiceUnavailableError"),
     "deadline_exceeded": Shape(504, "DeadlineExceededError"),
     "too_many_connections": Shape(503, "Service Unavailable"),
     # the router's public address
@@ -98,7 +101,7 @@ SHAPES: Mapping[str, Shape] = {
     "internal_error": Shape(500, "InternalServerError"),
 }
 
-RETRY_AFTER_SECONDS: Mapping[str, int] = {"loading": 2, "asleep": 5, "not_ready": 2, "queue_full": 1, "upstream_overloaded": 1, "shutting_down": 5}
+RETRY_AFTER_SECONDS: Mapping[str, int] = {"loading": 2, "restarting": 2, "rank_failed": 2, "asleep": 5, "not_ready": 2, "queue_full": 1, "upstream_overloaded": 1, "shutting_down": 5}
 
 _PATH = re.compile(r"(?<![\w:/.])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -66,6 +66,7 @@ class GenerationBody(AnswerForm):
     priority: Whole = 0
     request_id: str | None = None
     cache_salt: CacheSalt | None = None
+    kv_transfer_params: dict[str, Any] | None = None  # another engine has the blocks of the prompt, or shall have them
     user: str | None = None  # who asks, and in which session: taken, and without effect on the answer
     session_id: str | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import orjson
@@ -17,7 +17,7 @@ _MEDIA_PARTS = {
     "audio_url": "audio", "input_audio": "audio", "video_url": "video", "video": "video", "file": "files", "input_file": "files",
 }  # fmt: skip
 _PASSED_ON = ("name", "tool_call_id", "reasoning", "reasoning_content")
-_PART_BORDER = "\n"  # as vLLM joins the text parts of one message
+PART_BORDER = "\n"  # as vLLM joins the text parts of one message
 _SCHEMA = {
     "type": "array",
     "minItems": 1,
@@ -56,17 +56,22 @@ Messages = Annotated[list[dict[str, Any]], Field(min_length=1), WithJsonSchema(_
 
 def plain_messages(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Messages whose `content` is one text each. Raises RequestError naming the message and the part by index."""
-    return [_plain(message, f"messages[{i}]") for i, message in enumerate(messages)]
+    return read_messages(messages, _content)
 
 
-def _plain(message: dict[str, Any], where: str) -> dict[str, Any]:
+def read_messages(messages: Sequence[dict[str, Any]], content: Callable[[Any, str], Any]) -> list[dict[str, Any]]:
+    """`content(what was sent, its place)` makes the contents. Raises RequestError as it does, and for everything else in a message."""
+    return [_read(message, f"messages[{i}]", content) for i, message in enumerate(messages)]
+
+
+def _read(message: dict[str, Any], where: str, content: Callable[[Any, str], Any]) -> dict[str, Any]:
     role = message.get("role")
     if role not in ROLES:
         shown = "is missing" if role is None else f"is {_short(role)}"
         raise RequestError(
             f"{where}.role {shown}, expected one of {', '.join(ROLES)}", param=f"{where}.role", reason="body_invalid"
         )
-    out: dict[str, Any] = {"role": role, "content": _content(message.get("content"), f"{where}.content")}
+    out: dict[str, Any] = {"role": role, "content": content(message.get("content"), f"{where}.content")}
     for key in _PASSED_ON:
         if message.get(key) is not None:
             out[key] = _text(message[key], f"{where}.{key}")
@@ -80,12 +85,18 @@ def _content(content: Any, where: str) -> str:
         return ""
     if isinstance(content, str):
         return content
+    return PART_BORDER.join(text_part(part, f"{where}[{i}]") for i, part in enumerate(content_parts(content, where)))
+
+
+def content_parts(content: Any, where: str) -> list[Any]:
+    """Content that is no text. Raises RequestError unless it is a list."""
     if not isinstance(content, list):
         raise _wrong(where, content, "a text or a list of parts")
-    return _PART_BORDER.join(_part(part, f"{where}[{i}]") for i, part in enumerate(content))
+    return content
 
 
-def _part(part: Any, where: str) -> str:
+def text_part(part: Any, where: str) -> str:
+    """The text of one part. Raises RequestError for parts of other kinds."""
     if isinstance(part, str):
         return part
     if not isinstance(part, dict):

@@ -35,7 +35,6 @@ COMMON = (
         "logits_processors", "logits processors that come with a request", fix="Load them with --logits-processors and "
         "pass their arguments in vllm_xargs.",
     ),
-    NotBuiltField("kv_transfer_params", "moving KV cache between servers"),
     NotBuiltField("repetition_detection", "stopping at repetitions"),
     NotBuiltField("return_token_offsets", "offsets of tokens"),
 )
@@ -50,6 +49,7 @@ CHAT = (
     NotBuiltField("modalities", "audio answers", lambda v, _: v == ["text"], 'Leave it out or send ["text"].'),
     NotBuiltField("web_search_options", "web search"),
 )
+CHAT_ELSEWHERE = (*CHAT, NotBuiltField("kv_transfer_params", "moving of KV cache in this API"))  # chats that came through other routes
 
 
 def refuse_not_built(table: tuple[NotBuiltField, ...], fields: Fields) -> None:

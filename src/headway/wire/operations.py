@@ -35,3 +35,12 @@ class ResetAnswer(TypedDict):
     """`reset`: whether the prefix cache is empty now."""
 
     reset: bool
+
+
+class KVEventSource(TypedDict):
+    """ZeroMQ addresses of one publisher of KV events, as the operator gave them."""
+
+    data_parallel_rank: int
+    endpoint: str
+    replay_endpoint: str | None
+    topic: str

@@ -22,6 +22,14 @@ def test_every_port_of_a_configuration_is_moved_by_its_key_and_by_the_offset() -
     assert {each.name: each.port for each in found} == {"a": 7010, "management": 7011, "metrics": 7012}
 
 
+def test_metrics_are_on_loopback_unless_the_configuration_says_otherwise() -> None:
+    def host(metrics: dict[str, str]) -> str:
+        document = Document.model_validate({"version": "v0.3", "global": {"services": {"observability": {"metrics": metrics}}}})
+        return next(each.host for each in addresses(document, ServeSettings(Path("config.yaml"), Path())) if each.name == "metrics")
+
+    assert (host({}), host({"bind_address": "0.0.0.0"})) == ("127.0.0.1", "0.0.0.0")
+
+
 @pytest.mark.parametrize(
     ("name", "moved_by"),
     [

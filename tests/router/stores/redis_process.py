@@ -38,12 +38,13 @@ class ServerTLS:
 
 
 @contextmanager
-def redis_server(tls: ServerTLS | None = None) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """Port and process."""
+def redis_server(tls: ServerTLS | None = None, port: int = 0) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """Port (that of a server before it, or a free one) and process."""
     assert SERVER is not None, "install redis-server (Debian) to run this test"
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    if not port:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
     listening = tls.flags(port) if tls else ["--port", str(port)]
     process = subprocess.Popen(
         [SERVER, *listening, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

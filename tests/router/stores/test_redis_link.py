@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 
+import pytest
+
 from headway.router.config.document.stores import RedisConnection
+from headway.router.metrics.registry import RouterMetrics
 from headway.router.stores.redis_link import RedisLink
+from tests.router.stores.redis_process import redis_server
 
 
 def test_tries_are_spaced_out() -> None:
@@ -51,3 +55,36 @@ def test_a_server_that_accepts_and_says_nothing_costs_the_timeout_once() -> None
         server.close()
 
     asyncio.run(asyncio.wait_for(work(), 10))
+
+
+def test_it_is_told_once_when_redis_goes_and_once_when_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
+    """Many requests fail at the same time, and Redis is tried again after the shortest pause all the same."""
+    caplog.set_level("INFO")
+    metrics, now = RouterMetrics(), [0.0]
+
+    async def work() -> None:
+        with redis_server() as (port, process):
+            link = RedisLink(RedisConnection(host="127.0.0.1", port=port, timeout=10), lambda: now[0], "budgets", metrics)
+            count = link.script("return redis.call('INCR', KEYS[1])")
+
+            async def many() -> list[int]:
+                return list(await asyncio.gather(*(link.run(lambda redis: count(["n"]), -1) for _ in range(16))))
+
+            assert sorted(await many()) == list(range(1, 17))
+            assert metrics.value("headway_shared_store_up", "budgets") == 1
+            process.kill()
+            process.wait()
+            assert await many() == [-1] * 16
+            assert metrics.value("headway_shared_store_up", "budgets") == 0
+            with redis_server(port=port):
+                assert await many() == [-1] * 16  # it rests
+                now[0] = 0.5
+                assert sorted(await many()) == list(range(1, 17))
+            await link.close()
+
+    asyncio.run(asyncio.wait_for(work(), 60))
+    assert metrics.value("headway_shared_store_up", "budgets") == 1
+    assert metrics.value("headway_shared_store_failures", "budgets") == 32
+    assert [each.getMessage().split(":")[0] for each in caplog.records if "Redis" in each.getMessage()] == [
+        "Redis does not answer (budgets)", "Redis answers again (budgets)",
+    ]  # fmt: skip

@@ -108,6 +108,11 @@ class EngineOperations:
                 self._gate.asleep = False
                 await self._reopen()
 
+    def forget_sleep(self) -> None:
+        """On the engine's thread, before a whole engine is loaded again: it will be awake. A pause stays."""
+        self._sleep, self._gate.asleep = None, False
+        self._gate.closed = self._gate.paused
+
     async def reset_prefix_cache(self, *, running: bool = False, offloaded: bool = False) -> bool:
         """See `prefix_reset`."""
         return await self._engine.between_steps(lambda core: reset_prefix_cache(core, running=running, offloaded=offloaded))

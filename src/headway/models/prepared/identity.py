@@ -10,6 +10,7 @@ from typing import Final
 
 from headway.artifacts.card import TensorInfo
 from headway.artifacts.remembered_digests import remembered_sha256
+from headway.artifacts.sliced_tensor import SlicedTensor
 from headway.models.fill import Stack
 from headway.models.sized_config import SizedConfig
 from headway.quantization.dense import DENSE_DTYPES
@@ -24,11 +25,15 @@ SMALLEST_BYTES: Final = 16 << 20
 
 
 def worth_keeping(stacks: Sequence[Stack], tensors: Mapping[str, TensorInfo]) -> bool:
-    """Whether most of the weights differ from what the checkpoint stores. Where they do not, the checkpoint itself is mapped."""
+    """Whether most of the weights differ from what the checkpoint stores. Where they do not, the checkpoint itself is mapped. Never for
+    a rank's slices: the name of what is kept follows from whole files, which no rank reads."""
     changed = same = nbytes = 0
     for stack in stacks:
         for part in stack.parts:
             stored = part.stored(tensors)
+            pieces = stored.stored.values() if isinstance(stored, PackedTensor) else (stored,)
+            if any(isinstance(piece, SlicedTensor) for piece in pieces):
+                return False
             if DENSE_DTYPES.get(stored.dtype) is stack.dtype:
                 same += stored.elements
             else:

@@ -41,7 +41,7 @@ def pack_quantized(module: str, stored: Stored, scheme: Scheme) -> tuple[PackedL
         packed = found["weight_packed"]
         index = found.get("weight_g_idx")
         q = unpack_words(packed, bits, min(width, packed.shape[1] * 32 // bits))
-        scales = finite(title, found["weight_scale"]).reshape(-1, count) if blocks.rows else finite(title, found["weight_scale"]).reshape(1, 1)
+        scales = finite(title, found["weight_scale"]).reshape(len(rows), -1) if blocks.rows else finite(title, found["weight_scale"]).reshape(1, 1)
         zeros: torch.Tensor | int = 1 << (bits - 1)
         if not scheme.symmetric:
             zeros = unpack_words(found["weight_zero_point"].t(), bits, len(rows)).t().float()

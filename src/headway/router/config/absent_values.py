@@ -20,7 +20,8 @@ class AbsentValues(NamedTuple):
 _ROUTINGS: tuple[tuple[str, ...], ...] = (("routing",), ("recipes", "[]", "routing"))
 _CASCADE = "use confidence, a cascade"
 _LEARNING = "learning from outcomes is not built; use multi_factor, or the trained knn, kmeans, svm and mlp"
-_REPLAYS = "replays are kept in SQLite or in memory"
+_REPLAYS = "replays are kept in SQLite, in Redis or in memory"
+_SESSIONS = "sessions keep their model with global.router.learning.protection, whatever the algorithm is"
 _EXECUTION = "it is one of the removed model execution fields; models are served by provider model_runtime"
 _NOT_BUILT_ALGORITHMS = {
     "automix": _CASCADE,
@@ -30,7 +31,8 @@ _NOT_BUILT_ALGORITHMS = {
     "ratings": _CASCADE,
     "remom": _CASCADE,
     "workflows": _CASCADE,
-    **dict.fromkeys(("session_aware", "elo", "rl_driven", "gmtrouter", "bandit", "personalization", "thompson", "router_r1"), _LEARNING),
+    "session_aware": _SESSIONS,
+    **dict.fromkeys(("elo", "rl_driven", "gmtrouter", "bandit", "personalization", "thompson", "router_r1"), _LEARNING),
 }
 
 ABSENT_VALUES: Sequence[AbsentValues] = (
@@ -42,7 +44,7 @@ ABSENT_VALUES: Sequence[AbsentValues] = (
     ),
     AbsentValues(("global", "router", "config_source"), {"kubernetes": "configurations are files; mount a ConfigMap as one"}),
     AbsentValues(("global", "router", "model_selection", "method"), _NOT_BUILT_ALGORITHMS),
-    AbsentValues(("global", "services", "router_replay", "store_backend"), dict.fromkeys(("redis", "postgres", "milvus", "qdrant"), _REPLAYS)),
+    AbsentValues(("global", "services", "router_replay", "store_backend"), dict.fromkeys(("postgres", "milvus", "qdrant"), _REPLAYS)),
     AbsentValues(("global", "services", "startup_status", "store_backend"), {"redis": "the startup status is kept in a file"}),
     *(AbsentValues((*routing, "decisions", "[]", "algorithm", "type"), _NOT_BUILT_ALGORITHMS) for routing in _ROUTINGS),
     *(

@@ -9,10 +9,13 @@ from pathlib import Path
 from headway.router.deployments.runtimes import Runtimes
 from headway.router.embedding.memo import VectorMemo
 from headway.router.generation.background import Background
+from headway.router.generation.shared_stores import SharedStores
 from headway.router.listener.rate_limits import RateWindows
 from headway.router.listener.session_turns import LastModels
 from headway.router.metrics.registry import RouterMetrics
+from headway.router.prefixes.followers import Followers
 from headway.router.protocols.responses.stores import ResponseStores
+from headway.router.selection.affinity.memory import ModelMemory
 from headway.router.spend.ledger import SpendLedger
 from headway.router.spend.reservations import Reservations
 from headway.router.stores.replays.opened import OpenReplays
@@ -38,30 +41,40 @@ class Services:
     reservations: Reservations = field(default_factory=Reservations)
     rate_windows: RateWindows = field(default_factory=RateWindows)
     last_models: LastModels = field(default_factory=LastModels)
-    responses: ResponseStores = field(default_factory=ResponseStores)
+    session_models: ModelMemory = field(default_factory=ModelMemory)
+    responses: ResponseStores = field(init=False)
     runtimes: Runtimes = field(init=False)
     vectors: VectorMemo = field(default_factory=VectorMemo)
-    response_caches: ResponseCaches = field(default_factory=ResponseCaches)
+    response_caches: ResponseCaches = field(init=False)
     vector_stores: OpenVectorStores = field(default_factory=OpenVectorStores)
-    replays: OpenReplays = field(default_factory=OpenReplays)
+    shared: SharedStores = field(init=False)
+    replays: OpenReplays = field(init=False)
     background: Background = field(default_factory=Background)
     connections: Connections = field(default_factory=Connections)
     backends: BackendStates = field(default_factory=BackendStates)
     activity: ModelActivity = field(default_factory=ModelActivity)
     circuits: Circuits = field(default_factory=Circuits)
     latencies: LatencyBook = field(default_factory=LatencyBook)
+    followers: Followers = field(init=False)
 
     def __post_init__(self) -> None:
         self.spend = SpendLedger(self.state)
         self.runtimes = Runtimes(self.metrics)
+        self.followers = Followers(self.metrics)
+        self.responses = ResponseStores(self.metrics)
+        self.shared = SharedStores(self.metrics)
+        self.replays = OpenReplays(self.metrics)
+        self.response_caches = ResponseCaches(self.metrics)
 
     async def close(self) -> None:
         """For the end of the process, when no request runs any more."""
         await self.background.close()
         await self.vector_stores.close()
         await self.runtimes.close()
+        await self.followers.close()
         await self.connections.close()
         await self.response_caches.close()
         await self.responses.close()
+        await self.shared.close()
         await asyncio.to_thread(self.replays.close)
         await asyncio.to_thread(self.spend.close)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from headway.router.generation.services import Services
 from headway.router.listener.front import Front
@@ -13,7 +14,10 @@ from headway.router.listener.session_turns import count_turn, count_turn_cost
 from headway.router.listener.token_estimates import judge_estimates
 from headway.router.listener.usage import Usage, usage_of
 from headway.router.request.context import RequestContext
-from headway.router.spend.reservations import NO_HOLD
+from headway.router.spend.reservations import NO_HOLD, Hold
+
+if TYPE_CHECKING:
+    from headway.router.spend.shared_budgets import SharedHold
 
 NO_KEY = ""
 FROM_BACKENDS = ("upstream", "looper")
@@ -34,7 +38,8 @@ class Account:
         self._ended = False
         self.admitted = NOTHING
         self.context: RequestContext | None = None
-        self.hold = NO_HOLD
+        self.hold: Hold | SharedHold = NO_HOLD
+        self._settled = False
         self.estimated_prompt: int | None = None  # tokens, where a budget asked for an estimate
 
     @property
@@ -68,6 +73,23 @@ class Account:
             self._used(self.model, usage)
             self._turn(usage, path)
 
+    async def settle(self) -> None:
+        """Let go of what was held back, once what was used is known, and tell stores that routers share. They answer or are told later: no failure."""
+        self.hold.release()
+        await self.hold.settle()
+        if self.admitted.settle is not None:
+            await self.admitted.settle()
+        self._settled = True
+
+    def end(self) -> None:
+        """Settle beside the request if it has not happened yet; the request may be ending because its client left."""
+        if self._settled:
+            return
+        self.hold.release()
+        if isinstance(self.hold, Hold) and self.admitted.settle is None:
+            return
+        self._services.background.start(self.settle())
+
     def _turn(self, usage: Usage, path: str) -> None:
         context, metrics = self.context, self._services.metrics
         if context is None:
@@ -78,7 +100,7 @@ class Account:
         judge_estimates(metrics, context, usage, self.estimated_prompt)
 
     def _used(self, model: str, usage: Usage) -> None:
-        metrics = self._services.metrics
+        metrics, self._settled = self._services.metrics, False
         self.admitted.charge(usage.prompt_tokens + usage.completion_tokens)
         if not usage.estimated:
             metrics.count("llm_model_prompt_tokens", model, by=usage.prompt_tokens)
@@ -125,4 +147,5 @@ class Account:
             metrics = self._services.metrics
             metrics.count("headway_key_tokens", name, by=usage.prompt_tokens + usage.completion_tokens)
             if cost is not None:
+                self.hold.charge(cost.amount, cost.currency)
                 metrics.count("headway_key_spend", name, cost.currency, by=cost.amount)

@@ -6,17 +6,23 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headway.router.config.document.listeners import KeyBudget
+from headway.router.config.document.services import BudgetRedis
 from headway.router.generation.generation import Generation
+from headway.router.generation.services import Services
 from headway.router.listener.errors import BudgetExceededError
 from headway.router.listener.key_ring import Key
 from headway.router.listener.price_bounds import FREE, PriceBound, bound_of
 from headway.router.listener.usage import BYTES_PER_TOKEN
+from headway.router.protocols.responses.store import StoreUnavailableError
 from headway.router.selection.requirements import estimated_tokens
 from headway.router.spend.period import period_end, period_start
 from headway.router.spend.reservations import NO_HOLD, Hold
+
+if TYPE_CHECKING:
+    from headway.router.spend.shared_budgets import SharedHold
 
 UNSAID_TOKENS: Final = 1024
 """Generated tokens that a request is taken to want when it names no limit."""
@@ -33,19 +39,36 @@ class Estimate:
     likely: float
 
 
-def reserve(generation: Generation, key: Key | None, chat: Mapping[str, Any], raw_bytes: int) -> tuple[Hold, int | None]:
+async def reserve(generation: Generation, key: Key | None, chat: Mapping[str, Any], raw_bytes: int) -> tuple[Hold | SharedHold, int | None]:
     """What is held back, and the estimated prompt tokens if they were needed. A request without a limit of tokens holds back what is left, if that is
-    less than it may cost: the last of a budget can be spent, by one request at a time. Raises BudgetExceededError."""
+    less than it may cost: the last of a budget can be spent, by one request at a time. Raises BudgetExceededError; StoreUnavailableError while budgets
+    are counted in Redis, it does not answer and `fail_open` is off."""
     if key is None or key.budget is None:
         return NO_HOLD, None
-    budget, services, now = key.budget, generation.services, datetime.now(UTC)
+    budget, settings = key.budget, generation.front.budget_settings
     estimate = estimated(chat, _bound(generation, str(chat["model"]), budget.currency), raw_bytes)
-    spent = services.spend.spent(key.name, budget.currency, period_start(budget.per, now.date()))
-    held = services.reservations.held(key.name, budget.currency)
+    if settings.store_backend == "memory":
+        return _reserve_here(generation.services, key.name, budget, estimate), estimate.prompt_tokens
+    shared = generation.services.shared.budgets(settings.redis or BudgetRedis())
+    standing = await shared.reserve(key.name, budget, estimate.sure, estimate.likely)
+    if standing is not None:
+        if standing.hold is None:
+            raise _refused(budget, standing.spent, standing.held, estimate.sure, standing.now)
+        return standing.hold, estimate.prompt_tokens
+    if not settings.fail_open:
+        raise StoreUnavailableError("budgets cannot be counted: their Redis does not answer", fix="Try again in a moment.")
+    return shared.beside(key.name, budget, _reserve_here(generation.services, key.name, budget, estimate)), estimate.prompt_tokens
+
+
+def _reserve_here(services: Services, key: str, budget: KeyBudget, estimate: Estimate) -> Hold:
+    """By what this process alone knows."""
+    now = datetime.now(UTC)
+    spent = services.spend.spent(key, budget.currency, period_start(budget.per, now.date()))
+    held = services.reservations.held(key, budget.currency)
     left = budget.amount - spent - held
     if left <= 0 or estimate.sure > left:
         raise _refused(budget, spent, held, estimate.sure, now)
-    return services.reservations.hold(key.name, budget.currency, min(estimate.likely, left)), estimate.prompt_tokens
+    return services.reservations.hold(key, budget.currency, min(estimate.likely, left))
 
 
 def estimated(chat: Mapping[str, Any], bound: PriceBound, raw_bytes: int) -> Estimate:

@@ -18,7 +18,7 @@ from headway.router.listener.admission import require_model_allowed
 from headway.router.listener.answer_headers import RawHeaders, joined, reply_headers, routing_headers, safe_headers
 from headway.router.listener.budgets import reserve
 from headway.router.listener.head import deadline_of
-from headway.router.listener.rate_limits import admit
+from headway.router.listener.limiting import let_in
 from headway.router.listener.request import PublicRequest
 from headway.router.listener.request_body import parsed, read_body
 from headway.router.listener.respond import EventStream, error_headers, note_defect, send_json
@@ -52,7 +52,7 @@ class Exchange:
         try:
             await self._run()
         finally:  # after whatever was used is in the ledger
-            self._account.hold.release()
+            self._account.end()
 
     async def _run(self) -> None:
         try:
@@ -70,6 +70,7 @@ class Exchange:
     def left(self) -> None:
         """There is nobody to answer any more."""
         self._account.answered("client_left", None)
+        self._account.end()
 
     async def fail(self, error: BaseException) -> None:
         """Write `error`, in the stream if that has begun."""
@@ -95,8 +96,8 @@ class Exchange:
             request.generation.services.metrics.count("llm_translation_lossy", self._endpoint.protocol)
         model = str(opened.chat["model"])
         require_model_allowed(model, request.rules, caller.key)
-        self._account.hold, self._account.estimated_prompt = reserve(request.generation, caller.key, opened.chat, len(raw))
-        self._account.admitted = admit(request.front.rate_limits, request.generation.services.rate_windows, caller.identity, model)
+        self._account.hold, self._account.estimated_prompt = await reserve(request.generation, caller.key, opened.chat, len(raw))
+        self._account.admitted = await let_in(request, model)
         context = self._context = self._account.context = RequestContext(
             generation=request.generation,
             body=opened.chat,
@@ -160,6 +161,7 @@ class Exchange:
         if cost is not None:
             headers += [(b"x-vsr-cost", b"%.9f" % cost.amount), (b"x-vsr-cost-currency", cost.currency.encode())]
         self._account.answered(reply.path, usage)
+        await self._account.settle()
         await send_json(self._request.send, reply.status, body, headers)
 
     async def _send_stream(self, reply: Reply) -> None:

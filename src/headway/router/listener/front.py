@@ -10,13 +10,13 @@ from headway.errors import HeadwayError
 from headway.router.config.document.document import Document
 from headway.router.config.document.listeners import Listener
 from headway.router.config.document.router_settings import RouterSettings
-from headway.router.config.document.services import RateLimitRule
+from headway.router.config.document.services import Budgets, RateLimit, RateLimitRule
 from headway.router.config.duration import seconds
 from headway.router.listener.key_ring import KeyRing, compile_keys
 from headway.router.listener.peers import Peers, compile_peers
 from headway.router.listener.price_bounds import BoundsByCurrency, compile_price_bounds
 from headway.router.listener.prices import Price, compile_prices
-from headway.router.listener.rate_limits import compile_rate_limits
+from headway.router.listener.rate_limits import compile_rate_limits, rate_limit_settings
 from headway.router.listener.readable_headers import readable_headers
 from headway.wire.limits import BodyLimits
 
@@ -63,6 +63,8 @@ class Front:
     routes_chat: bool = True
     readable: frozenset[str] = frozenset()
     rate_limits: tuple[RateLimitRule, ...] = ()
+    rate_limit_settings: RateLimit = field(default_factory=RateLimit)
+    budget_settings: Budgets = field(default_factory=Budgets)
     counts_tokens: bool = False
 
     def rules(self, listener: str) -> ListenerRules:
@@ -100,6 +102,8 @@ def compile_front(document: Document, environment: Mapping[str, str] = os.enviro
         routes_chat=router.enabled is not False,
         readable=readable_headers(document),
         rate_limits=rate_limits,
+        rate_limit_settings=rate_limit_settings(document),
+        budget_settings=(services.budgets if services else None) or Budgets(),
         counts_tokens=bool(prices) or any(rule.tokens_per_unit is not None for rule in rate_limits),
     )
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from headway.router.config.document.document import Document
-from headway.router.config.document.services import RateLimitMatch, RateLimitRule
+from headway.router.config.document.services import RateLimit, RateLimitMatch, RateLimitRule
 from headway.router.listener.errors import LimitedError
 from headway.router.request.identity import Identity
 
-_SECONDS: Final[Mapping[str, int]] = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+UNIT_SECONDS: Final[Mapping[str, int]] = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 _ANYBODY = ("", "*")
 _MOST_WINDOWS = 100_000
 
@@ -35,7 +35,7 @@ class RateWindows:
         self._windows: dict[tuple[str, str], Window] = {}
 
     def of(self, rule: RateLimitRule, caller: str, now: float) -> Window:
-        length = _SECONDS[rule.unit]
+        length = UNIT_SECONDS[rule.unit]
         start = int(now) // length * length
         place = rule.name, caller
         window = self._windows.get(place)
@@ -47,17 +47,19 @@ class RateWindows:
 
     def _forget(self, now: float) -> None:
         """Drop windows that are over; while there are too many that are not, the oldest of them: their callers start anew."""
-        day = now - _SECONDS["day"]
+        day = now - UNIT_SECONDS["day"]
         kept = {place: window for place, window in self._windows.items() if window.start > day}
         self._windows = dict(list(kept.items())[-(_MOST_WINDOWS // 2) :])
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A request that was let in: `headers` tell what is left under the rule that leaves least, `windows` are charged with its tokens."""
+    """A request that was let in: `headers` tell what is left under the rule that leaves least, `windows` are charged with its tokens, `settle` tells
+    those to the store that all routers share."""
 
     headers: Mapping[str, str] = field(default_factory=dict)
     windows: tuple[Window, ...] = ()
+    settle: Callable[[], Awaitable[None]] | None = None
 
     def charge(self, tokens: int) -> None:
         for window in self.windows:
@@ -72,25 +74,33 @@ def admit(rules: Sequence[RateLimitRule], windows: RateWindows, identity: Identi
     comes while some are left may use more. Raises LimitedError."""
     if not rules:
         return NOTHING
-    now, caller = windows.clock(), identity.user or identity.key or identity.peer
-    found = [(rule, windows.of(rule, caller, now)) for rule in rules if _describes(rule.match, identity, model)]
+    now, caller = windows.clock(), caller_named(identity)
+    found = [(rule, windows.of(rule, caller, now)) for rule in rules if describes(rule.match, identity, model)]
     for rule, window in found:
         if rule.requests_per_unit is not None and window.requests >= rule.requests_per_unit:
-            raise _limited(rule, window, now, rule.requests_per_unit, "requests")
+            raise refusal(rule, window, now, rule.requests_per_unit, "requests")
         if rule.tokens_per_unit is not None and window.tokens >= rule.tokens_per_unit:
-            raise _limited(rule, window, now, rule.tokens_per_unit, "tokens")
+            raise refusal(rule, window, now, rule.tokens_per_unit, "tokens")
     for _, window in found:
         window.requests += 1
-    return Admitted(_headers(found, now), tuple(window for rule, window in found if rule.tokens_per_unit is not None))
+    return Admitted(headers_of(found, now), tuple(window for rule, window in found if rule.tokens_per_unit is not None))
+
+
+def rate_limit_settings(document: Document) -> RateLimit:
+    services = document.global_.services if document.global_ else None
+    return (services.ratelimit if services else None) or RateLimit()
 
 
 def compile_rate_limits(document: Document) -> tuple[RateLimitRule, ...]:
-    services = document.global_.services if document.global_ else None
-    limits = services.ratelimit if services else None
-    return tuple(rule for provider in (limits and limits.providers) or () for rule in provider.rules or ())
+    return tuple(rule for provider in rate_limit_settings(document).providers or () for rule in provider.rules or ())
 
 
-def _describes(match: RateLimitMatch, identity: Identity, model: str) -> bool:
+def caller_named(identity: Identity) -> str:
+    """Whose count it is."""
+    return identity.user or identity.key or identity.peer
+
+
+def describes(match: RateLimitMatch, identity: Identity, model: str) -> bool:
     if (match.user or "") not in _ANYBODY and match.user not in (identity.user, identity.key):
         return False
     if (match.group or "") not in _ANYBODY and match.group not in identity.groups:
@@ -98,7 +108,7 @@ def _describes(match: RateLimitMatch, identity: Identity, model: str) -> bool:
     return (match.model or "") in _ANYBODY or match.model == model
 
 
-def _headers(found: Sequence[tuple[RateLimitRule, Window]], now: float) -> Mapping[str, str]:
+def headers_of(found: Sequence[tuple[RateLimitRule, Window]], now: float) -> Mapping[str, str]:
     counted = [(rule.requests_per_unit - window.requests, rule, window) for rule, window in found if rule.requests_per_unit is not None]
     if not counted:
         return {}
@@ -106,7 +116,7 @@ def _headers(found: Sequence[tuple[RateLimitRule, Window]], now: float) -> Mappi
     return _told(rule.requests_per_unit or 0, left, rule, window, now)
 
 
-def _limited(rule: RateLimitRule, window: Window, now: float, most: int, what: str) -> LimitedError:
+def refusal(rule: RateLimitRule, window: Window, now: float, most: int, what: str) -> LimitedError:
     headers = _told(most, 0, rule, window, now)
     return LimitedError(
         f'The limit "{rule.name}" of {most} {what} per {rule.unit} is used up', headers={**headers, "retry-after": headers["x-ratelimit-reset"]},
@@ -115,5 +125,5 @@ def _limited(rule: RateLimitRule, window: Window, now: float, most: int, what: s
 
 
 def _told(most: int, left: int, rule: RateLimitRule, window: Window, now: float) -> dict[str, str]:
-    reset = max(1, math.ceil(window.start + _SECONDS[rule.unit] - now))
+    reset = max(1, math.ceil(window.start + UNIT_SECONDS[rule.unit] - now))
     return {"x-ratelimit-limit": str(most), "x-ratelimit-remaining": str(max(0, left)), "x-ratelimit-reset": str(reset)}

@@ -16,13 +16,20 @@ PROTECTED = frozenset({
 
 
 def readable_headers(document: Document) -> frozenset[str]:
-    """Lower-case names: those of `request_controls`, and of callers' own keys for providers. Raises ConfigError for a protected one."""
+    """Lower-case names: those of `request_controls`, of sessions, and of callers' own keys for providers. Raises ConfigError for a protected one."""
     found = {provider.user_key_header.lower() for provider in PROVIDERS.values() if provider.user_key_header is not None}
-    for name in _control_headers(document):
+    for name in (*_control_headers(document), *_session_headers(document)):
         if name.lower() in PROTECTED or name.lower().startswith(("x-forwarded-", "x-authz-")):
-            raise ConfigError(f'"{name}" cannot be the header of request_controls: it is kept from plugins', reason="header_protected", fix="Choose another name.")
+            raise ConfigError(f'"{name}" cannot be a header of request_controls or sessions: it is kept from them', reason="header_protected", fix="Choose another name.")
         found.add(name.lower())
     return frozenset(found)
+
+
+def _session_headers(document: Document) -> Iterator[str]:
+    router = document.global_.router if document.global_ else None
+    protection = router.learning.protection if router and router.learning else None
+    if protection is not None and protection.enabled:
+        yield protection.header
 
 
 def _control_headers(document: Document) -> Iterator[str]:

@@ -9,7 +9,8 @@ from headway.router.management.answer import Answer, ManagementError
 from headway.router.management.call import Call
 from headway.router.management.models import switched_off
 from headway.router.management.route import Route
-from headway.router.stores.replays.store import Filters, ReplayStore
+from headway.router.stores.replays.keeping import Replays
+from headway.router.stores.replays.store import Filters
 
 _CONTENT = ("request_body", "response_body", "tool_trace", "user")
 _OUTCOME_FIELDS = ("target", "target_ref", "verdict", "reason", "score", "source", "metadata")
@@ -57,7 +58,7 @@ async def outcomes(call: Call) -> Answer:
     return Answer(made, 201 if new else 200)
 
 
-def _store(call: Call) -> ReplayStore:
+def _store(call: Call) -> Replays:
     found = call.state.services.replays.current
     if found is None:
         raise switched_off("router replay", "Set global.services.router_replay.enabled, or give a decision the plugin router_replay.")

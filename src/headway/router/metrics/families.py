@@ -77,6 +77,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("llm_model_completion_latency_seconds", "histogram", "From asking a model to the end of its answer.", ("model",), ANSWER_SECONDS),
     Family("llm_model_inflight_requests", "gauge", "Requests that a model is answering now.", ("model",)),
     Family("vsr_upstream_attempts", "counter", "Tries by backend and how they ended; one that broke after it began well is counted as both.", ("model", "backend", "outcome")),
+    Family("headway_prefills", "counter", "Prompts given to prefill engines (prefill_refs), by engine and how that ended: ok, nothing_kept, resting, or what failed.", ("model", "backend", "outcome")),
     Family("vsr_upstream_ejections", "counter", "Backends that consecutive failures took out for a time.", ("model", "backend")),
     Family("vsr_upstream_waiting_requests", "gauge", "Requests that wait for a place at the backend now.", ("model", "backend")),
     Family("llm_reasoning_decisions", "counter", "Requests whose decision set the reasoning of a model: on, off.", ("model", "reasoning")),
@@ -95,6 +96,19 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family("llm_looper_attempts", "counter", "Models asked by cascades, by how it ended: accepted, unsure, failed.", ("model", "outcome")),
     Family("vsr_upstream_healthy", "gauge", "1 unless active health checks found the backend unwell.", ("model", "backend")),
+    Family(
+        "headway_prefix_placements", "counter",
+        "Requests of models with prefix_routing, by what came of it: held (went to the backend that holds most of the prompt), busy (that one has too many), "
+        "not_held, empty (no backend is known to hold anything), no_tokens (the tokens were not known in time), special (a salt or an adapter).",
+        ("model", "outcome"),
+    ),
+    Family("headway_prefix_lookup_seconds", "histogram", "Time of learning the tokens of a prompt and who holds them.", ("model",), STAGE_SECONDS),
+    Family("headway_prefix_index_blocks", "gauge", "Beginnings of prompts that the backend is known to hold, in blocks.", ("model", "backend")),
+    Family(
+        "headway_prefix_event_batches", "counter",
+        "Batches of KV events that were applied, and what else happened: replayed, gap (some were missed), no_replay, lost (missed for good), restarted, stale, malformed.",
+        ("model", "backend", "outcome"),
+    ),
     # configuration
     Family("vsr_config_reloads", "counter", "Configurations offered, by what became of them.", ("outcome",)),
     Family("vsr_config_last_reload_successful", "gauge", "1 unless the configuration offered last was rejected."),
@@ -129,6 +143,12 @@ FAMILIES: tuple[Family, ...] = (
     Family("sr_shadow_dispatch", "counter", "Copies of requests to a second model, by how they ended.", ("decision", "result", "reason")),
     Family("sr_shadow_dispatch_latency_seconds", "histogram", "Time of one copy, waiting included.", ("decision",), ANSWER_SECONDS),
     Family("headway_replays_dropped", "gauge", "Records that could not be written since the start."),
+    Family(
+        "headway_session_protection", "counter", "Turns of protected sessions, by whose choice the model was: proposed for the request, kept by the session.",
+        ("choice",),
+    ),
+    Family("headway_shared_store_up", "gauge", "1 while Redis answers for this store; there once it has been asked.", ("store",)),
+    Family("headway_shared_store_failures", "counter", "Questions to Redis that were answered without it, by store, because it did not answer.", ("store",)),
     Family("llm_plugin_execution_latency_seconds", "histogram", "Time of one hook of a plugin.", ("plugin_type",), STAGE_SECONDS),
     # model runtimes
     Family("vsr_model_runtime_ready", "gauge", "1 while the deployment can answer.", ("deployment",)),

@@ -11,7 +11,7 @@ _HEAD = """# Metrics of the router
 
 <!-- Generated from src/headway/router/metrics/families.py by `make docs`. Do not edit. -->
 
-`GET /metrics` on port 9190 (`global.services.observability.metrics`: `port` moves it, `enabled: false` switches it off) answers in the Prometheus text format 0.0.4. A
+`GET /metrics` on port 9190 (`global.services.observability.metrics`: `bind_address`, else loopback, and `port` move it, `enabled: false` switches it off) answers in the Prometheus text format 0.0.4. A
 series appears with its first event. Label values are names of the configuration or words of a fixed list, never something that a client sends. A histogram
 `x` appears as `x_bucket`, `x_sum` and `x_count`. The process collector of prometheus_client (`process_*`) is served too. A managed model runtime
 has metrics of its own, see [runtime.md](runtime.md); the engine's are in [metrics.md](metrics.md).

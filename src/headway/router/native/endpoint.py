@@ -14,7 +14,7 @@ from headway.router.deployments.pool import CallFailed
 from headway.router.deployments.runtime_client import Exchange
 from headway.router.listener.admission import model_allowed
 from headway.router.listener.answer_headers import SCHEMA, safe_headers
-from headway.router.listener.rate_limits import admit
+from headway.router.listener.limiting import let_in
 from headway.router.listener.request import PublicRequest
 from headway.router.listener.request_body import parsed, read_body
 from headway.router.listener.respond import send_json, send_object
@@ -46,7 +46,7 @@ async def handle_native(request: PublicRequest) -> None:
     raw = await read_body(request, limits)
     body = parsed(raw, limits)
     public, deployment = grants.deployment(body.get("model"))
-    admitted = admit(request.front.rate_limits, request.generation.services.rate_windows, request.caller.identity, public)
+    admitted = await let_in(request, public)
     exchange = await _exchange(request, deployment, raw, _seconds(request, body, grants))
     answer = with_model(exchange.body, public) if exchange.status == 200 else exchange.body
     passed = [(name.encode(), exchange.headers[name].encode("latin-1", "replace")) for name in _PASSED_HEADERS if name in exchange.headers]

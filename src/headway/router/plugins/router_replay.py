@@ -20,8 +20,8 @@ from headway.router.request.context import RequestContext
 from headway.router.request.decoding import body_of, chunks_of
 from headway.router.request.reply import Reply
 from headway.router.signals.kind import Recipe
+from headway.router.stores.replays.keeping import Replays
 from headway.router.stores.replays.opened import replay_settings
-from headway.router.stores.replays.store import ReplayStore
 from headway.router.truth import Truth
 from headway.wire.errors import shape_of
 
@@ -44,7 +44,7 @@ class RouterReplay(Plugin):
 
     type = TYPE
 
-    def __init__(self, store: ReplayStore, capture: Capture) -> None:
+    def __init__(self, store: Replays, capture: Capture) -> None:
         self._store = store
         self._capture = capture
 

@@ -25,7 +25,7 @@ from headway.router.request.identity import Identity
 from headway.router.request.reply import Reply
 from headway.router.selection.result import Selection
 from headway.router.signals.kind import Recipe
-from headway.router.stores.replays.store import ReplayStore
+from headway.router.stores.replays.keeping import Replays
 
 _RETRIED = (429, 500, 502, 503, 504)
 
@@ -50,7 +50,7 @@ class ShadowDispatch(Plugin):
     type = "shadow_dispatch"
 
     def __init__(
-        self, configuration: ShadowDispatchPlugin, replays: Callable[[], ReplayStore | None], services: Services, draw: Callable[[], float] = random.random
+        self, configuration: ShadowDispatchPlugin, replays: Callable[[], Replays | None], services: Services, draw: Callable[[], float] = random.random
     ) -> None:
         self._configuration = configuration
         self._replays = replays
@@ -142,7 +142,7 @@ class ShadowDispatch(Plugin):
     def _count(self, context: RequestContext, ended: _Ended) -> None:
         self._services.metrics.count("sr_shadow_dispatch", context.decision_name or "", ended.result, ended.reason)
 
-    def _note(self, store: ReplayStore, context: RequestContext, ended: _Ended, seconds: float) -> None:
+    def _note(self, store: Replays, context: RequestContext, ended: _Ended, seconds: float) -> None:
         text = text_of_body(ended.body) if ended.body else ""
         outcome: dict[str, Any] = {
             "source": "shadow_dispatch",

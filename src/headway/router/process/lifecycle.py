@@ -94,6 +94,7 @@ class RouterLifecycle:
 
     def activated(self, generation: Generation) -> tuple[str, ...]:
         self._management.access = Access.of(generation.document, self._settings.environment)
+        generation.upstreams.start()
         return tuple(restart_required(self._first, generation.document))
 
     def referenced_files(self) -> Iterable[Path]:

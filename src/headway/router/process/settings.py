@@ -66,7 +66,7 @@ def addresses(document: Document, settings: ServeSettings) -> list[Address]:
     observability = services.observability if services else None
     metrics = (observability.metrics if observability else None) or Metrics()
     if metrics.enabled:
-        found.append(Address("metrics", LOOPBACK, (metrics.port or DEFAULT_METRICS_PORT) + settings.port_offset))
+        found.append(Address("metrics", metrics.bind_address or LOOPBACK, (metrics.port or DEFAULT_METRICS_PORT) + settings.port_offset))
     return found
 
 

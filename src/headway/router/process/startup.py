@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -65,7 +66,8 @@ class Startup:
 
     def end(self) -> None:
         """The process ends: the file would tell of a router that is gone."""
-        self._file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where it could not be written, as on a volume that is read-only, there is nothing to remove
+            self._file.unlink(missing_ok=True)
 
     def _write(self) -> None:
         beside = self._file.with_name(f".{self._file.name}.{os.getpid()}")

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from headway.errors import HeadwayError
 from headway.router.request.context import RequestContext
+from headway.router.selection.affinity.keeper import SessionKeeper
 from headway.router.selection.candidates import Candidate
 from headway.router.selection.ranking import Algorithm, Ranking, without_choice
 from headway.router.selection.requirements import Requirements
@@ -21,8 +22,12 @@ _log = logging.getLogger(__name__)
 class DecisionSelector:
     """Candidates that take no requests, or cannot answer this one, are left out first, then the algorithm ranks the others."""
 
-    def __init__(self, candidates: Sequence[Candidate], algorithm: Algorithm, requirements: Requirements, strict: bool = False, least: int = 1):
+    def __init__(
+        self, candidates: Sequence[Candidate], algorithm: Algorithm, requirements: Requirements, strict: bool = False, least: int = 1,
+        keeper: SessionKeeper | None = None,
+    ):  # fmt: skip
         """`strict`: a fallback of the algorithm is a failure. `least`: with fewer candidates left there is no choice."""
+        self._keeper = keeper
         self._candidates = candidates
         self._strict = strict
         self._least = least
@@ -53,6 +58,8 @@ class DecisionSelector:
             ranking = without_choice(eligible, "algorithm_failed")
         if self._strict and ranking.fallback is not None:
             ranking = replace(ranking, failed=True)
+        if self._keeper is not None:
+            ranking = await self._keeper.kept(ranking, context)
         selection = _selection(ranking, method)
         self._count(context, selection, ranking, time.perf_counter() - began)
         return selection

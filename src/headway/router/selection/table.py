@@ -19,6 +19,7 @@ from headway.router.config.document.router_settings import ModelSelection
 from headway.router.embedding.embedder import Embedder
 from headway.router.embedding.source import embedding_deployment, required_embedding
 from headway.router.generation.services import Services
+from headway.router.selection.affinity.keeper import compile_keeper
 from headway.router.selection.candidates import Candidate, candidates_of
 from headway.router.selection.cascade import Cascade
 from headway.router.selection.decision_model import DecisionModel
@@ -68,7 +69,7 @@ def compile_selector(decision: Decision, recipe: Recipe, services: Services) -> 
     requirements = Requirements.of(recipe.routing.candidate_requirements)
     strict = decision.algorithm is not None and decision.algorithm.on_error == "fail"
     least = (decision.algorithm.minimum_candidates if decision.algorithm is not None else None) or 1
-    return DecisionSelector(candidates, algorithm, requirements, strict, least)
+    return DecisionSelector(candidates, algorithm, requirements, strict, least, compile_keeper(decision, recipe, services))
 
 
 def model_selection(recipe: Recipe) -> ModelSelection:

@@ -14,10 +14,16 @@ class Hold:
     _of: Reservations | None = None
     _place: tuple[str, str] = ("", "")
 
+    def charge(self, amount: float, currency: str) -> None:
+        """What the request cost is in the ledger of this process: there is nobody else to tell."""
+
     def release(self) -> None:
         owner, self._of = self._of, None
         if owner is not None:
             owner.remove(self._place, self.amount)
+
+    async def settle(self) -> None:
+        """Nothing to wait for."""
 
 
 NO_HOLD: Final = Hold()

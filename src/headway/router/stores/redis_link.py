@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias, TypeVar
@@ -14,58 +13,48 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from headway.router.config.document.stores import RedisConnection
+from headway.router.metrics.registry import RouterMetrics
+from headway.router.stores.redis_address import options_of
+from headway.router.stores.redis_rest import Rest
 
-_LOG = logging.getLogger(__name__)
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0  # seconds
 T = TypeVar("T")
+Script: TypeAlias = Callable[..., Awaitable[Any]]
 Redis: TypeAlias = Any
 """A `redis.asyncio.Redis` that answers in bytes: the library's own types are unions of all that any setting may answer."""
 
 
 class RedisLink:
     """`run` never raises for a Redis that does not answer and never waits longer than the connection's timeout. After a failure nothing is tried
-    for a pause that doubles up to 15 s: only one request in each pause pays for trying."""
+    for a pause that doubles up to 15 s: only one request in each pause pays for trying. `store` is what it is called in metrics and the log."""
 
-    def __init__(self, connection: RedisConnection, clock: Callable[[], float] = time.monotonic) -> None:
-        tls = connection.tls
-        files: dict[str, Any] = {"ssl_ca_certs": tls.ca_file, "ssl_certfile": tls.cert_file, "ssl_keyfile": tls.key_file} if tls.enabled else {}
-        self._client: Redis = redis.asyncio.Redis(
-            host=connection.host,
-            port=connection.port,
-            db=connection.database,
-            password=connection.password,
-            socket_timeout=connection.timeout,
-            socket_connect_timeout=connection.timeout,
-            retry=Retry(NoBackoff(), 0),
-            ssl=tls.enabled,
-            **files,
-        )
+    def __init__(
+        self, connection: RedisConnection, clock: Callable[[], float] = time.monotonic, store: str = "", metrics: RouterMetrics | None = None
+    ) -> None:
+        self._client: Redis = redis.asyncio.Redis(**options_of(connection), retry=Retry(NoBackoff(), 0))
         self._timeout = connection.timeout
-        self._clock = clock
-        self._pause = _FIRST_PAUSE
-        self._rests_until = 0.0
-        self.trouble: str | None = None
+        self._rest = Rest(store, metrics, clock)
+
+    @property
+    def trouble(self) -> str | None:
+        return self._rest.trouble
 
     async def run(self, ask: Callable[[Redis], Awaitable[T]], otherwise: T) -> T:
-        if self._clock() < self._rests_until:
+        if not self._rest.over:
+            self._rest.refused()
             return otherwise
         try:
             async with asyncio.timeout(self._timeout):
                 answer = await ask(self._client)
         except (RedisError, OSError, TimeoutError) as error:
-            self._failed(error)
+            self._rest.failed(error)
             return otherwise
-        if self.trouble is not None:
-            _LOG.info("Redis answers again")
-        self._pause, self.trouble = _FIRST_PAUSE, None
+        self._rest.worked()
         return answer
+
+    def script(self, text: str) -> Script:
+        """A Lua script: one round trip, nothing of anybody else's happens in between. For use within `run`."""
+        registered: Script = self._client.register_script(text)
+        return registered
 
     async def close(self) -> None:
         await self._client.aclose()
-
-    def _failed(self, error: BaseException) -> None:
-        if self.trouble is None:
-            _LOG.warning("Redis does not answer: %s", type(error).__name__)
-        self.trouble = f"Redis does not answer: {type(error).__name__}"
-        self._rests_until = self._clock() + self._pause
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE)

@@ -12,6 +12,7 @@ from yarl import URL
 
 from headway.errors import DeadlineError
 from headway.router.metrics.registry import RouterMetrics
+from headway.router.prefixes.preference import Preference
 from headway.router.request.deadline import Deadline
 from headway.router.upstream.activity import ModelActivity
 from headway.router.upstream.backend import Backend
@@ -21,6 +22,7 @@ from headway.router.upstream.exchange import Exchange, Times, TryError, open_exc
 from headway.router.upstream.health import BackendState, BackendStates, note_failure, note_success
 from headway.router.upstream.places import leave_place, take_place
 from headway.router.upstream.pool import Pool
+from headway.router.upstream.prefills import Prefills
 from headway.router.upstream.reliability import Reliability
 from headway.router.upstream.retrying import Load, Repeats, repeats, wait_before
 from headway.router.upstream.targets import Target
@@ -37,6 +39,7 @@ class Question:
     url: Callable[[Backend], URL] = lambda backend: backend.chat
     deadline: Deadline | None = None
     attempts: list[str] = field(default_factory=list)
+    preference: Preference | None = None
 
 
 class Asking:
@@ -49,6 +52,7 @@ class Asking:
         self._connections = connections
         self._activity = activity
         self._metrics = metrics
+        self._prefills = Prefills(target.name, target.prefills, connections, states, metrics) if target.prefills else None
 
     async def ask(self, question: Question, reliability: Reliability | None = None) -> Exchange:
         """The answer of a backend, with whatever status it has after the tries that it may have. The caller reads or closes it.
@@ -76,13 +80,15 @@ class Asking:
         tried: list[str] = []
         used = 0
         while True:
-            picked = self.pool.pick(tried)
+            picked = self.pool.pick(tried, question.preference)
             if picked is None:
                 raise NoBackendError(
                     f'model "{self.target.name}" has no backend that takes requests',
                     fix="Give it backend_refs with a weight.",
                 )
             backend, state = picked
+            if question.preference is not None and not tried:
+                self._metrics.count("headway_prefix_placements", self.target.name, question.preference.outcome(backend.alias))
             tried.append(backend.alias)
             failure: TryError | int
             headers: Mapping[str, str] = {}
@@ -144,11 +150,14 @@ class Asking:
         self._metrics.set("llm_model_inflight_requests", self._activity.enter(self.target.name), self.target.name)
         done = False
         try:
+            payload = question.payload(backend)
+            if self._prefills is not None:
+                payload = await self._prefills.handed_over(question, payload, reliability, left)
             exchange = await open_exchange(
                 self._connections,
                 backend,
                 question.url(backend),
-                question.payload(backend),
+                payload,
                 question.headers(backend),
                 Times(connect, None if head == float("inf") else head, reliability.idle, until),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 
+from headway.router.prefixes.preference import Preference
 from headway.router.upstream.backend import Backend
 from headway.router.upstream.health import BackendState, BackendStates
 
@@ -29,8 +30,8 @@ class Pool:
     def in_flight(self) -> int:
         return sum(state.in_flight for _, state in self._members)
 
-    def pick(self, tried: Collection[str] = ()) -> tuple[Backend, BackendState] | None:
-        """One backend, rather none whose alias is in `tried`; None when the pool has none at all."""
+    def pick(self, tried: Collection[str] = (), preference: Preference | None = None) -> tuple[Backend, BackendState] | None:
+        """One backend, rather none whose alias is in `tried`; None when the pool has none at all. A preference comes before the policy."""
         if len(self._members) <= 1:
             return self._members[0] if self._members else None
         now = time.monotonic()
@@ -41,6 +42,8 @@ class Pool:
         ]
         among = fresh or alive
         free = [at for at in among if self._members[at][1].has_place]
+        if preference is not None:
+            free = list(preference.among(free or among, lambda at: self._members[at][0].alias, self._load))
         if self._least or not free:
             least = min(self._load(at) for at in free or among)
             free = [at for at in free or among if self._load(at) == least]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from yarl import URL
@@ -29,6 +29,7 @@ class Target:
     reliability: Reliability
     reasoning: ReasoningFamily | None = None
     pricing: ModelPricing | None = None
+    prefills: tuple[Backend, ...] = ()
 
 
 def compile_targets(document: Document, environment: Mapping[str, str]) -> dict[str, Target]:
@@ -42,7 +43,10 @@ def compile_targets(document: Document, environment: Mapping[str, str]) -> dict[
 def _target(model: ProviderModel, environment: Mapping[str, str]) -> Target:
     assert model.name is not None
     backends = tuple(_backend(model, ref, at, environment) for at, ref in enumerate(model.backend_refs or ()))
-    return Target(model.name, backends, reliability_of(model.reliability), family_of(model), model.pricing)
+    prefills = tuple(
+        replace(_backend(model, ref, at, environment), alias=f"{model.name}/prefill/{ref.name or at + 1}") for at, ref in enumerate(model.prefill_refs or ())
+    )
+    return Target(model.name, backends, reliability_of(model.reliability), family_of(model), model.pricing, prefills)
 
 
 def _backend(model: ProviderModel, ref: BackendRef, at: int, environment: Mapping[str, str]) -> Backend:

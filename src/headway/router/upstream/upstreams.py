@@ -13,6 +13,7 @@ from headway.router.config.document.decisions import Decision
 from headway.router.config.document.document import Document
 from headway.router.config.document.stores import Looper
 from headway.router.generation.services import Services
+from headway.router.prefixes.prefix_routing import PrefixRouting, prefix_routing
 from headway.router.request.context import RequestContext
 from headway.router.request.reply import Reply
 from headway.router.selection.candidates import Candidate, candidates_of
@@ -40,7 +41,18 @@ def compile_upstreams(
     models = {
         name: Asking(target, services.connections, services.backends, services.activity, services.metrics) for name, target in targets.items()
     }
-    return ConnectedUpstreams(document, models, services)
+    return ConnectedUpstreams(document, models, services, _prefixes(document, models, services))
+
+
+def _prefixes(document: Document, models: Mapping[str, Asking], services: Services) -> dict[str, PrefixRouting]:
+    """Of the models that ask for it."""
+    providers = (document.providers and document.providers.models) or ()
+    found = {
+        model.name: prefix_routing(model, models[model.name].target.backends, services.backends, services.connections, services.metrics)
+        for model in providers
+        if model.name in models
+    }
+    return {name: each for name, each in found.items() if each is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +82,9 @@ class _Policy:
 
 
 class ConnectedUpstreams:
-    def __init__(self, document: Document, models: Mapping[str, Asking], services: Services):
+    def __init__(self, document: Document, models: Mapping[str, Asking], services: Services, prefixes: Mapping[str, PrefixRouting] | None = None):
         self.models = models
+        self._prefixes = prefixes or {}
         self._document = document
         self._services = services
         defaults = document.providers.defaults if document.providers else None
@@ -82,7 +95,9 @@ class ConnectedUpstreams:
         self._checks = HealthChecks(_checks(models, services))
 
     def start(self) -> None:
-        self._services.backends.keep_only(backend.identity for model in self.models.values() for backend in model.target.backends)
+        self._services.backends.keep_only(backend.identity for model in self.models.values() for backend in (*model.target.backends, *model.target.prefills))
+        followers = self._services.followers
+        followers.keep_only([key for prefixes in self._prefixes.values() for key in prefixes.follow(followers)])
         for model in self.models.values():
             if model.target.reliability.health_path is None:  # the word of checks that are no more
                 for state in model.pool.states:
@@ -116,6 +131,8 @@ class ConnectedUpstreams:
             raise NoBackendError(f'model "{selection.model}" has no provider', fix="Declare it in providers.models.")
         question = question_for(context, asking.target, selection, self._default_effort, changes or {})
         began = time.monotonic()
+        if (prefixes := self._prefixes.get(asking.target.name)) is not None:
+            question = replace(question, preference=await prefixes.preference(context))
         exchange = await asking.ask(question, self._reliability(asking, decision, seconds))
         path = other_route(context)
         style = FORMATS[exchange.backend.format if path is None else "openai"]

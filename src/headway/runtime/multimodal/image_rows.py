@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from headway.runtime.multimodal.image_decoding import MAX_SOURCE_PIXELS, PixelBudget, ToRgb, decode_image
+from headway.runtime.multimodal.image_decoding import MAX_SOURCE_PIXELS, ToRgb, decode_image, request_budget
 from headway.runtime.multimodal.image_layout import ImageLayout, Pixels
 from headway.runtime.row import Row
 from headway.runtime.tasks.media import MediaLimits, ReadMedia
@@ -29,7 +29,7 @@ class ImageReader:
         return MediaLimits(3 * self.layout.side**2, card)
 
     def for_request(self) -> ReadMedia:
-        budget = PixelBudget()
+        budget = request_budget()
         return lambda data: image_row(digest_of(data), self.layout.pixels(decode_image(data, self.to_rgb, budget)), self.cost)
 
 

@@ -48,7 +48,7 @@ def chat_form(body: CountTokensBody, has_thoughts: bool, names: dict[str, str]) 
             chat["stop"] = body.stop_sequences
         if body.metadata is not None and body.metadata.user_id is not None:
             chat["user"] = body.metadata.user_id
-    refuse_not_built(not_built.CHAT, chat)
+    refuse_not_built(not_built.CHAT_ELSEWHERE, chat)
     return parse_body(ChatBody, chat)
 
 

@@ -45,5 +45,5 @@ def chat_form(body: ResponsesBody, history: Sequence[Item], items: Sequence[Item
         chat["reasoning_effort"] = effort
     if body.top_logprobs is not None or LOGPROBS in (body.include or ()):
         chat["logprobs"], chat["top_logprobs"] = True, body.top_logprobs or 0
-    refuse_not_built(not_built.CHAT, chat)
+    refuse_not_built(not_built.CHAT_ELSEWHERE, chat)
     return parse_body(ChatBody, chat)

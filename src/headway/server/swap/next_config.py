@@ -17,7 +17,7 @@ OPTIONS: Final = (
 )  # fmt: skip
 # What says something about the old model only, and does not pass to another one.
 _OF_ONE_MODEL: Final = frozenset(
-    ["revision", "tokenizer", "tokenizer_revision", "hf_config_path", "hf_overrides", "generation_config", "quantization", "load_format"]
+    ["revision", "tokenizer", "tokenizer_revision", "hf_config_path", "hf_overrides", "generation_config", "quantization", "load_format", "mm_processor_kwargs"]
 )
 
 

@@ -9,7 +9,9 @@ from pydantic import ValidationError
 
 from headway.router.config.document.cache_plugin import ResponseCachePlugin
 from headway.router.config.document.compression_plugin import ContextCompressionPlugin, PromptCachePlugin
+from headway.router.config.document.learning import Learning
 from headway.router.config.document.plugins import DecisionPlugin, MaskingPlugin, RAGPlugin, ShadowDispatchPlugin
+from headway.router.config.document.services import RateLimit, ReplayRedis, RouterReplay
 from headway.router.config.document.stores import ResponseCacheStore, Stores, VectorStore
 from headway.router.config.document.tool_plugins import ToolSelectionPlugin, ToolsPlugin
 
@@ -51,6 +53,9 @@ WRONG: list[tuple[type[Any], dict[str, Any], str]] = [
     (ToolsPlugin, {**ON, "mode": "filtered"}, "needs allow_tools"),
     (ToolsPlugin, {**ON, "allow_tools": ["a"]}, "need mode: filtered"),
     (ToolsPlugin, {**ON, "strip_tool_history": True}, "needs mode: none"),
+    (RouterReplay, {"store_backend": "redis", "async_writes": False}, "leave async_writes on"),
+    (RateLimit, {"store_backend": "redis", "redis": {"address": "redis"}}, "pattern"),
+    (Learning, {"protection": {"enabled": True, "scope": "user"}}, "'conversation' or 'session'"),
 ]
 
 
@@ -92,3 +97,9 @@ def test_what_is_switched_off_may_be_incomplete() -> None:
     off = {"enabled": False}
     for document, more in ((RAGPlugin, {"backend": "vectorstore"}), (ShadowDispatchPlugin, {}), (ToolsPlugin, {"mode": "filtered"})):
         assert document.model_validate({**off, **more}).enabled is False
+
+
+def test_the_redis_of_replays_has_the_names_of_vllm_sr() -> None:
+    settings = RouterReplay.model_validate({"store_backend": "redis", "redis": {"address": "h:1", "db": 2, "use_tls": True, "key_prefix": "k:"}})
+    assert settings.redis == ReplayRedis(address="h:1", db=2, tls_enabled=True, key_prefix="k:")
+    assert {"tls_skip_verify", "max_retries", "pool_size"} <= set(ReplayRedis.absent)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from headway.router.deployments.calls import Unanswered
 from headway.router.plugins.completion import chunks_of_body, completion
@@ -129,8 +131,16 @@ def test_entries_end_with_their_time(tmp_path: Path, backend: str, monkeypatch: 
             rig = Rig(tmp_path, cache(), settings=settings)
             await rig.ask("q")
             assert (await rig.ask("q")).path == "cache"
-            later = time.time() + 61
-            monkeypatch.setattr(time, "time", lambda: later)
+            if backend == "redis":  # its clock counts
+                client = redis.Redis(port=settings["stores"]["response_cache"]["redis"]["connection"]["port"])
+                (entry,) = client.keys("headway:cache:e:*")
+                assert 0 < client.pttl(entry) <= 60_000
+                client.pexpire(entry, 1)
+                while client.exists(entry):
+                    await asyncio.sleep(0.01)
+            else:
+                later = time.time() + 61
+                monkeypatch.setattr(time, "time", lambda: later)
             assert (await rig.ask("q")).path == "upstream"
             await rig.services.close()
 

@@ -188,3 +188,22 @@ def test_vectors_that_do_not_belong_are_refused() -> None:
         index.add(2, unit(5))
     with pytest.raises(ValueError, match="not finite"):
         index.add(3, np.full(4, np.nan, np.float32))
+
+
+@pytest.mark.parametrize("backend", BACKENDS[2:])
+def test_in_redis_entries_live_by_its_clock_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    """A router whose clock is a day ahead still finds what another one keeps for an hour, and the other way round."""
+
+    async def work(store: CacheStore) -> None:
+        real = time.time
+        for name, ahead in (("behind", 0.0), ("ahead", 86400.0)):
+            monkeypatch.setattr(time, "time", lambda ahead=ahead: real() + ahead)
+            await store.keep(replace(entry(name, created=time.time()), expires=time.time() + 3600))
+        for ahead in (0.0, 86400.0, -86400.0):
+            monkeypatch.setattr(time, "time", lambda ahead=ahead: real() + ahead)
+            assert [await store.get(name) is not None for name in ("behind", "ahead")] == [True, True]
+        await store.keep(replace(entry("short"), expires=time.time() + 0.05))
+        while await store.get("short") is not None:
+            await asyncio.sleep(0.01)
+
+    on(backend, tmp_path, work)

@@ -9,6 +9,7 @@ from headway.doctor.rules.distributed import (
     infiniband,
     interfaces,
     nodes_differ,
+    nodes_disagree,
     peer_access,
     rank_variables,
     ray_cluster,
@@ -22,6 +23,6 @@ from headway.doctor.rules.rule import Rule
 
 _FILES: Final = (
     gpu_shares, rank_variables, rendezvous, interfaces, peer_access, shared_memory, ray_cluster, nodes_differ, waiting_ranks, infiniband,
-    torchrun_threads, stage_memory,
+    torchrun_threads, stage_memory, nodes_disagree,
 )  # fmt: skip
 RULES: Final[tuple[Rule, ...]] = tuple(sorted((rule for file in _FILES for rule in file.RULES), key=lambda rule: int(rule.id[1:])))

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from headway.router.catalog.retry_conditions import known_words
 from headway.router.config.document.algorithms import Algorithm
+from headway.router.config.document.learning import DecisionAdaptations
 from headway.router.config.document.names import Name
 from headway.router.config.document.node import Node
 from headway.router.config.document.plugins import DecisionPlugin
@@ -106,7 +107,6 @@ class Decision(Node):
     absent: ClassVar[Mapping[str, str]] = {
         "output_contract": "output contracts are not built",
         "output_contract_spec": "output contracts are not built",
-        "adaptations": "learning is not built",
         "candidateIterations": "candidate iterations are not built",
         "emits": "retention directives are not built",
     }
@@ -121,5 +121,6 @@ class Decision(Node):
     algorithm: Algorithm | None = None
     reliability: DecisionReliability | None = None
     fallback: FallbackOverride | None = None
+    adaptations: DecisionAdaptations | None = None
     plugins: list[DecisionPlugin] | None = None
     annotations: dict[str, Any] | None = None

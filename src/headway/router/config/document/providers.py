@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from headway.router.catalog.retry_conditions import known_words
 from headway.router.config.document.node import Node
+from headway.router.config.document.prefix_routing import KVEventSource, PrefixRoutingSettings
 from headway.router.config.duration import Duration, PositiveDuration, seconds
 
 Price = Annotated[float, Field(ge=0)]
@@ -104,6 +105,7 @@ class BackendRef(Node):
     api_key: str | None = None
     api_key_env: str | None = None
     openai_compat_gateway: bool = False
+    kv_events: KVEventSource | None = None
 
     @model_validator(mode="after")
     def _one_address(self) -> BackendRef:
@@ -161,10 +163,12 @@ class ProviderModel(Node):
     reasoning: Reasoning | None = None
     provider_model_id: str | None = None
     backend_refs: list[BackendRef] | None = None
+    prefill_refs: list[BackendRef] | None = None  # engines that compute prompts, whose KV blocks the backends take over
     pricing: ModelPricing | None = None
     reliability: ProviderReliability | None = None
     api_format: Literal["openai", "responses", "anthropic", "systemone"] | None = None
     external_model_ids: dict[str, str] | None = None
+    prefix_routing: PrefixRoutingSettings | None = None
 
 
 class ProviderDefaults(Node):

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from headway.router.config.document.algorithms import ALGORITHM_TYPES, HybridSelection, RouterDCSelection
 from headway.router.config.document.decisions import FallbackPolicy
+from headway.router.config.document.learning import Learning
 from headway.router.config.document.node import Node
 
 
@@ -92,10 +93,6 @@ class ModelSelection(Node):
 class RouterSettings(Node):
     """`enabled: false` is Engine mode: native System One alone. `clear_route_cache` was for the proxy of earlier versions, which had such a cache."""
 
-    absent: ClassVar[Mapping[str, str]] = {
-        "learning": "learning from outcomes is not built; use algorithm.multi_factor or the trained selectors (knn, kmeans, svm, mlp)",
-    }
-
     enabled: bool | None = None
     config_source: Literal["file"] | None = None
     strategy: Literal["priority", "confidence"] | None = None
@@ -106,3 +103,4 @@ class RouterSettings(Node):
     skip_processing: SkipProcessing | None = None
     model_selection: ModelSelection | None = None
     fallback: FallbackPolicy | None = None
+    learning: Learning | None = None

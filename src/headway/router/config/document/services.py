@@ -65,6 +65,21 @@ class ResponseAPI(Node):
     redis: ResponseAPIRedis | None = None
 
 
+class LimitRedis(ResponseAPIRedis):
+    key_prefix: str = "headway:limits:"
+
+
+class BudgetRedis(ResponseAPIRedis):
+    key_prefix: str = "headway:budgets:"
+
+
+class ReplayRedis(ResponseAPIRedis):
+    absent: ClassVar[Mapping[str, str]] = {**ResponseAPIRedis.absent, "tls_skip_verify": "certificates are always checked; name the authority in tls_ca_path"}
+    other_names: ClassVar[Mapping[str, str]] = {"use_tls": "tls_enabled"}
+
+    key_prefix: str = "headway:replay:"
+
+
 class Tracing(Node):
     """Spans are not exported; the header x-vsr-trace explains one request, /metrics all of them. A block that is switched off may stay."""
 
@@ -86,7 +101,8 @@ class Metrics(Node):
     absent: ClassVar[Mapping[str, str]] = {"windowed_metrics": "ask the metrics store for rates over a window"}
 
     enabled: bool = True
-    port: int | None = Field(default=None, ge=1, le=65535)  # an addition of Headway
+    bind_address: str = "127.0.0.1"  # an addition of Headway, as is the port
+    port: int | None = Field(default=None, ge=1, le=65535)
 
 
 class Profiling(Node):
@@ -159,10 +175,23 @@ class RateLimitProvider(Node):
 
 
 class RateLimit(Node):
-    """Requests and tokens are counted in this process, so there is nothing that could fail: `fail_open` changes nothing."""
+    """Where requests and tokens are counted: in this process, or in Redis for all routers together.
+
+    While Redis does not answer, requests under a rule are refused with 503, or with `fail_open` each router counts alone. In memory nothing can fail.
+    """
 
     fail_open: bool = False
+    store_backend: Literal["memory", "redis"] = "memory"  # an addition of Headway, like the next
+    redis: LimitRedis | None = None
     providers: list[RateLimitProvider] | None = None
+
+
+class Budgets(Node):
+    """Where the budgets of keys (`listeners[].keys[].budget`) are counted; an addition of Headway. `fail_open` as for limits."""
+
+    fail_open: bool = False
+    store_backend: Literal["memory", "redis"] = "memory"
+    redis: BudgetRedis | None = None
 
 
 class ManagementAPITokenRef(Node):
@@ -195,10 +224,9 @@ class ManagementAPI(Node):
 
 class RouterReplay(Node):
     absent: ClassVar[Mapping[str, str]] = {
-        "redis": "replays are kept in SQLite or in memory",
-        "postgres": "replays are kept in SQLite or in memory",
-        "milvus": "replays are kept in SQLite or in memory",
-        "qdrant": "replays are kept in SQLite or in memory",
+        "postgres": "replays are kept in SQLite, in Redis or in memory",
+        "milvus": "replays are kept in SQLite, in Redis or in memory",
+        "qdrant": "replays are kept in SQLite, in Redis or in memory",
     }
 
     capture_request_body: bool | None = None
@@ -209,9 +237,16 @@ class RouterReplay(Node):
     max_tool_trace_bytes: int | None = Field(default=None, ge=0)
     max_tool_trace_steps: int | None = Field(default=None, ge=0)
     enabled: bool = False
-    store_backend: Literal["memory", "sqlite"] = "sqlite"
+    store_backend: Literal["memory", "sqlite", "redis"] = "sqlite"
+    redis: ReplayRedis | None = None
     ttl_seconds: int = Field(default=30 * 86_400, ge=0)
     async_writes: bool = True
+
+    @model_validator(mode="after")
+    def _writes_beside(self) -> RouterReplay:
+        if self.store_backend == "redis" and not self.async_writes:
+            raise ValueError("records go to Redis beside the requests, never before their answers: leave async_writes on, or use sqlite")
+        return self
 
 
 class StartupStatus(Node):
@@ -228,6 +263,7 @@ class Services(Node):
     observability: Observability | None = None
     authz: Authz | None = None
     ratelimit: RateLimit | None = None
+    budgets: Budgets | None = None
     management_api: ManagementAPI | None = None
     router_replay: RouterReplay | None = None
     startup_status: StartupStatus | None = None

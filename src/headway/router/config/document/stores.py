@@ -160,7 +160,7 @@ class Stores(Node):
 
 class Integrations(Node):
     absent: ClassVar[Mapping[str, str]] = {
-        "kv_transfer": "moving KV caches between backends is not built",
+        "kv_transfer": "use prefill_refs of a model, whose engines hand KV blocks to its backends",
     }
 
     tools: Tools | None = None

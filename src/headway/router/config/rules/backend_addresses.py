@@ -16,8 +16,9 @@ _FIX = "Write endpoint: host:port, endpoint: unix:///path, or base_url: http://h
 
 def backend_addresses(document: Document) -> Iterator[Diagnostic]:
     for index, model in enumerate((document.providers.models if document.providers else None) or ()):
-        for at, ref in enumerate(model.backend_refs or ()):
-            yield from _address(ref, ("providers", "models", index, "backend_refs", at), model.name)
+        for key in ("backend_refs", "prefill_refs"):
+            for at, ref in enumerate(getattr(model, key) or ()):
+                yield from _address(ref, ("providers", "models", index, key, at), model.name)
 
 
 def _address(ref: BackendRef, place: Path, model: str) -> Iterator[Diagnostic]:

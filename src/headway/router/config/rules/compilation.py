@@ -71,7 +71,8 @@ def _without_files(document: Document) -> Document:
         }
     )
     served = services.model_copy(update={"router_replay": replay.model_copy(update={"store_backend": "memory"})})
-    return document.model_copy(update={"global_": settings.model_copy(update={"stores": kept, "services": served})})
+    router = settings.router.model_copy(update={"learning": None}) if settings.router else None  # sessions may be in Redis
+    return document.model_copy(update={"global_": settings.model_copy(update={"stores": kept, "services": served, "router": router})})
 
 
 def _place(routing: RecipeRouting, collection: str, error: ConfigError) -> tuple[int, ...]:

@@ -33,6 +33,11 @@ def provider_backends(document: Document) -> Iterator[Diagnostic]:
             yield Diagnostic("model_resting", message, (*path, "backend_refs"), "Give one a weight of at least 1, or take the model out", severity="warning")
         for at, ref in enumerate(model.backend_refs or ()):
             yield from _backend(ref, (*path, "backend_refs", at), model.name)
+        for at, ref in enumerate(model.prefill_refs or ()):
+            yield from _backend(ref, (*path, "prefill_refs", at), model.name)
+        if model.prefill_refs and model.api_format not in (None, "openai"):
+            message = f'model "{model.name}" has prefill_refs, which backends with api_format openai only can take over from'
+            yield Diagnostic("model_incoherent", message, (*path, "prefill_refs"), "Leave them out")
         family = model.reasoning.family if model.reasoning else None
         if family is not None and family not in REASONING_FAMILIES:
             message = f'"{family}" is no reasoning family that is known'

@@ -19,6 +19,7 @@ from headway.router.config.rules.management import management_exposure
 from headway.router.config.rules.model_references import called_models, model_references
 from headway.router.config.rules.names import repeated_names
 from headway.router.config.rules.plugin_configurations import plugin_configurations
+from headway.router.config.rules.prefix_routing import prefix_routing
 from headway.router.config.rules.projections import projections
 from headway.router.config.rules.providers import card_owners, default_model, provider_backends
 from headway.router.config.rules.recipes import entrypoints, recipe_names
@@ -36,6 +37,7 @@ ROUTING: Sequence[Rule] = (
     entrypoints,
     provider_backends,
     backend_addresses,
+    prefix_routing,
     default_model,
     card_owners,
     model_references,

@@ -7,7 +7,7 @@ from typing import Any
 from headway.router.listener.admission import require_model_allowed
 from headway.router.listener.answer_headers import joined, routing_headers, safe_headers
 from headway.router.listener.head import deadline_of
-from headway.router.listener.rate_limits import admit
+from headway.router.listener.limiting import let_in
 from headway.router.listener.request import PublicRequest
 from headway.router.listener.request_body import parsed, read_body
 from headway.router.listener.respond import send_object
@@ -45,7 +45,7 @@ async def _routed(request: PublicRequest) -> RequestContext:
     chat: dict[str, Any] = chat_body({**body, "max_tokens": 1}, losses)
     model = str(chat["model"])
     require_model_allowed(model, request.rules, caller.key)
-    admitted = admit(request.front.rate_limits, request.generation.services.rate_windows, caller.identity, model)
+    admitted = await let_in(request, model)
     context = RequestContext(
         generation=request.generation,
         body={key: value for key, value in chat.items() if key not in _NOT_ASKED_FOR},

@@ -8,8 +8,9 @@ from typing import Any
 import orjson
 
 from headway.router.config.document.services import ResponseAPIRedis
-from headway.router.config.document.stores import RedisConnection, RedisTLS
+from headway.router.metrics.registry import RouterMetrics
 from headway.router.protocols.responses.store import StoreUnavailableError
+from headway.router.stores.redis_address import connection_of
 from headway.router.stores.redis_link import Redis, RedisLink
 from headway.wire.responses.records import Record
 
@@ -45,15 +46,7 @@ class RedisStore:
         return answer
 
 
-def connect(settings: ResponseAPIRedis, ttl_seconds: int) -> RedisStore:
+def connect(settings: ResponseAPIRedis, ttl_seconds: int, metrics: RouterMetrics | None = None) -> RedisStore:
     """The connection is made with the first request."""
-    host, _, port = settings.address.rpartition(":")
-    connection = RedisConnection(
-        host=host,
-        port=int(port),
-        database=settings.db,
-        password=settings.password,
-        timeout=settings.read_timeout,
-        tls=RedisTLS(enabled=settings.tls_enabled, cert_file=settings.tls_cert_path, key_file=settings.tls_key_path, ca_file=settings.tls_ca_path),
-    )
-    return RedisStore(RedisLink(connection), ttl_seconds, settings.key_prefix)
+    link = RedisLink(connection_of(settings), store="responses", metrics=metrics)
+    return RedisStore(link, ttl_seconds, settings.key_prefix)

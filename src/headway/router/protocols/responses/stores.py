@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.router.config.document.services import ResponseAPI, ResponseAPIRedis
+from headway.router.metrics.registry import RouterMetrics
 from headway.router.protocols.responses.store import MemoryStore, ResponseStore
 
 if TYPE_CHECKING:
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 class ResponseStores:
     """One in memory, and one for each Redis that a configuration named. What is in a store stays when a reload changes its bounds."""
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: RouterMetrics | None = None) -> None:
+        self._metrics = metrics
         self._memory: MemoryStore | None = None
         self._redis: dict[str, RedisStore] = {}
 
@@ -25,7 +27,7 @@ class ResponseStores:
             if identity not in self._redis:
                 from headway.router.protocols.responses.redis_store import connect
 
-                self._redis[identity] = connect(redis, settings.ttl_seconds)
+                self._redis[identity] = connect(redis, settings.ttl_seconds, self._metrics)
             return self._redis[identity]
         if self._memory is None:
             self._memory = MemoryStore(settings.max_responses, settings.ttl_seconds)

@@ -30,7 +30,7 @@ CREATE INDEX IF NOT EXISTS replays_session ON replays (session, created);
 CREATE TABLE IF NOT EXISTS outcomes (id TEXT PRIMARY KEY, replay TEXT NOT NULL, created REAL NOT NULL, key TEXT UNIQUE, outcome BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS outcomes_replay ON outcomes (replay, created);
 """
-_COLUMNS = ("recipe", "decision", "model", "session", "cache")
+COLUMNS = ("recipe", "decision", "model", "session", "cache")
 
 
 class OutcomeConflictError(HeadwayError):
@@ -51,13 +51,20 @@ class Filters:
     search: str | None = None
 
     def clause(self) -> tuple[str, list[Any]]:
-        named = [(name, getattr(self, name)) for name in _COLUMNS if getattr(self, name) is not None]
+        named = [(name, getattr(self, name)) for name in COLUMNS if getattr(self, name) is not None]
         conditions = [f"{name} = ?" for name, _ in named]
         values: list[Any] = [value for _, value in named]
         if self.search:
             conditions.append("instr(lower(CAST(record AS TEXT)), ?) > 0")
             values.append(self.search.lower())
         return (" WHERE " + " AND ".join(conditions) if conditions else ""), values
+
+
+    def match(self, columns: Mapping[str, Any], record: bytes) -> bool:
+        """Whether a record with these `columns` is one; `record` is its JSON, needed for `search` alone."""
+        if any(getattr(self, name) not in (None, columns[name]) for name in COLUMNS):
+            return False
+        return not self.search or self.search.lower() in record.decode(errors="replace").lower()
 
 
 class ReplayStore:
@@ -192,7 +199,12 @@ class ReplayStore:
         run("DELETE FROM outcomes WHERE created < ? AND replay NOT IN (SELECT id FROM replays)", (time.time() - _EARLY_SECONDS,))
 
 
-def _row(record: Mapping[str, Any]) -> tuple[Any, ...]:
+def columns_of(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    """COLUMNS, then status, tokens and latency in milliseconds."""
     texts = [str(record.get(name) or "") for name in ("recipe", "decision", "selected_model", "session_id", "cache_status")]
     tokens = (record.get("usage") or {}).get("total_tokens") or 0
-    return record["id"], record["timestamp"], *texts, record["status"], tokens, record["latency_ms"], orjson.dumps(record)
+    return *texts, record["status"], tokens, record["latency_ms"]
+
+
+def _row(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    return record["id"], record["timestamp"], *columns_of(record), orjson.dumps(record)

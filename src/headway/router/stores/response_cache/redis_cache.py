@@ -25,7 +25,9 @@ _FIELDS = ("facts", "body", "vector")
 
 
 class RedisCache:
-    """Keys under the prefix: `e:<id>` an entry (a hash, which Redis itself lets go when its time is over); `s:<hash>` the ids of one request by
+    """How long an entry lives Redis measures: clocks of routers may differ.
+
+    Keys under the prefix: `e:<id>` an entry (a hash, which Redis itself lets go when its time is over); `s:<hash>` the ids of one request by
     representation; `v:<hash>` the ids of one partition and representation; `r:<representation>` those of a representation by the end of their
     time; `order` all ids in the order of eviction. Ids whose entry is gone are taken out of the sets when they are met. `clear` deletes these keys only."""
 
@@ -73,17 +75,18 @@ class RedisCache:
         async def ask(redis: Redis) -> None:
             same = self._same_key(entry.partition, entry.exact)
             before = await redis.hget(same, entry.representation)
+            lives = None if entry.expires is None else max(1, int((entry.expires - time.time()) * 1000))
             if before is not None:
                 await self._erase(redis, [before.decode()])
             async with redis.pipeline(transaction=True) as pipe:
                 pipe.hset(self._key("e", entry.id), mapping={"facts": facts_of(entry), "body": entry.body, "vector": vector_bytes(entry)})
-                if entry.expires is not None:
-                    pipe.pexpireat(self._key("e", entry.id), int(entry.expires * 1000))
+                if lives is not None:
+                    pipe.pexpire(self._key("e", entry.id), lives)
                 pipe.hset(same, entry.representation, entry.id)
-                if entry.expires is None:
+                if lives is None:
                     pipe.persist(same)
                 else:
-                    pipe.pexpireat(same, int(entry.expires * 1000))
+                    pipe.pexpire(same, lives)
                 pipe.zadd(self._key("r", entry.representation), {entry.id: entry.expires or math.inf})
                 pipe.sadd(self._prefix + "representations", entry.representation)
                 pipe.zadd(self._prefix + "order", {entry.id: 0 if self._eviction == "lfu" else entry.created})
@@ -222,10 +225,9 @@ def _entry(found: Sequence[bytes | None]) -> Entry | None:
     if facts is None or body is None:
         return None
     try:
-        entry = entry_of(facts, body, vector)
+        return entry_of(facts, body, vector)
     except ValueError:  # damaged, or of another program under the same prefix
         return None
-    return None if entry.is_over else entry
 
 
 def _digest(*parts: str) -> str:

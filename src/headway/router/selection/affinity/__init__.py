@@ -1,0 +1,1 @@
+"""Sessions that stay with their model."""
