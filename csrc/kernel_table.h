@@ -37,6 +37,7 @@ struct KernelTable {
     void (*argmax)(const Argmax&, Team&);
     void (*draw)(const Draw&, Team&);
     void (*rank)(const Rank&, Team&);
+    void (*forbid)(const Forbid&, Team&);
 };
 
 }  // namespace headway

@@ -29,6 +29,13 @@ void bind_sampling(nb::class_<Sink>& sink) {
                              at<int64_t>(tokens), at<int64_t>(first), at<Candidate>(scratch), rows, width, stride, count, normalised});
         },
         released);
+    sink.def(
+        "forbid",
+        [](Sink& self, uintptr_t logits, uintptr_t masks, uintptr_t rows, int64_t count, int64_t width, int64_t stride, int64_t words) {
+            self.submit(self.kernels.forbid,
+                        Forbid{at<float>(logits), at<uint32_t>(masks), at<int64_t>(rows), count, width, stride, words});
+        },
+        released);
 }
 
 }  // namespace headway

@@ -63,6 +63,7 @@ const KernelTable& HEADWAY_JOIN(HEADWAY_SET, _table)() {
         t.argmax = argmax;
         t.draw = draw;
         t.rank = rank;
+        t.forbid = forbid;
         return t;
     }();
     return table;

@@ -1,4 +1,4 @@
-// From logits to tokens: the largest of each row, a draw of each row, log-probabilities with their ranks. Rows are float32.
+// From logits to tokens: what is forbidden, the largest of each row, a draw of each row, log-probabilities with their ranks. Rows are float32.
 #pragma once
 
 #include <cstdint>
@@ -66,6 +66,19 @@ struct Rank {
     template <class Resize>
     void resize(const Resize& to) {
         rows = to(rows);
+    }
+};
+
+// Numbers whose bit is 0 become minus infinity: bit i % 32 of word i / 32 is that of number i.
+struct Forbid {
+    float* logits;
+    const uint32_t* masks;  // [rows of the logits][words]
+    const int64_t* rows;    // which of them
+    int64_t count, width, stride, words;
+
+    template <class Resize>
+    void resize(const Resize& to) {
+        count = to(count);
     }
 };
 

@@ -278,3 +278,17 @@ inline void rank(const Rank& a, Team& team) {
         }
     }
 }
+
+inline void forbid(const Forbid& a, Team& team) {
+    const auto [begin, end] = team.share(a.count);
+    for (int64_t each = begin; each < end; ++each) {
+        float* x = a.logits + a.rows[each] * a.stride;
+        const uint32_t* mask = a.masks + a.rows[each] * a.words;
+        for (int64_t start = 0; start < a.width; start += 32) {
+            const uint32_t word = mask[start / 32];
+            if (word == ~0u) continue;
+            const int64_t count = a.width - start < 32 ? a.width - start : 32;
+            for (int64_t i = 0; i < count; ++i) x[start + i] = word >> i & 1 ? x[start + i] : -__builtin_inff();
+        }
+    }
+}

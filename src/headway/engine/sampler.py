@@ -62,7 +62,7 @@ class Sampler:
         if batch is None or batch.sequences != sequences:
             batch = self._batch = SamplingBatch.of(sequences, self.vocab_size)
         if batch.formed:
-            keep_to_forms(logits, sequences, batch.formed)
+            keep_to_forms(logits, sequences, batch.formed, self._kernels)
         raw = logits[batch.logprob_rows] if batch.logprob_rows and self.mode.startswith("raw") else None
         restrict(logits, batch)
         wrong: dict[int, str | None] = {}

@@ -54,3 +54,7 @@ class SamplingKernels:
 
     rank: Callable[[torch.Tensor, Sequence[Sequence[int]], int, bool], Ranked]
     """logits, tokens of each row, count of best ones, whether values are log_softmax(logits) or the logits themselves."""
+
+    forbid: Callable[[torch.Tensor, torch.Tensor, Sequence[int]], None]
+    """logits_, masks int32 [N, at least V / 32], rows: in these rows, numbers whose bit is 0 become minus infinity; bit i % 32 of word i // 32
+    is that of number i."""

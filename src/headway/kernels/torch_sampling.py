@@ -90,4 +90,11 @@ def rank(logits: torch.Tensor, tokens: Sequence[Sequence[int]], count: int, norm
     return Ranked(own.tolist(), ranks.tolist(), best.tolist(), values.tolist())
 
 
-TORCH_SAMPLING: Final = SamplingKernels(argmax=argmax, draw=draw, rank=rank)
+def forbid(logits: torch.Tensor, masks: torch.Tensor, rows: Sequence[int]) -> None:
+    index = torch.tensor(rows, dtype=torch.int64)
+    bits = (masks[index].unsqueeze(2) >> torch.arange(32, dtype=torch.int32)) & 1
+    allowed = bits.view(len(rows), -1)[:, : logits.shape[1]].bool()
+    logits[index] = logits[index].masked_fill(~allowed, _NEVER)
+
+
+TORCH_SAMPLING: Final = SamplingKernels(argmax=argmax, draw=draw, rank=rank, forbid=forbid)

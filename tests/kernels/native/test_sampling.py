@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from xgrammar import get_bitmask_shape
 
 from headway.kernels.native.sampling import native_sampling
 from headway.kernels.native.tape import Tape
@@ -167,3 +169,19 @@ def test_ranks_of_a_row_with_nan_end(kernels: SamplingKernels) -> None:
     found = kernels.rank(logits, [[3]], 5, True)
     assert math.isnan(found.values[0])
     assert len(found.best[0]) == 5
+
+
+@pytest.mark.parametrize("torch_itself", [False, True], ids=["native", "torch"])
+@few
+@given(rows=st.lists(st.integers(0, 5), unique=True, min_size=1), width=st.sampled_from([1, 31, 32, 33, 700, 3001]), seed=st.integers(0, 10_000))
+def test_what_a_mask_forbids(kernels: SamplingKernels, torch_itself: bool, rows: list[int], width: int, seed: int) -> None:
+    """Bit by bit; whole words of 0 and of 1 among them. (xgrammar's own function reads past rows that do not fill their last word.)"""
+    logits = random(seed, 6, width)
+    words = random(seed + 1, *get_bitmask_shape(6, width))
+    masks = torch.where(words < -0.5, 0, torch.where(words > 0.5, -1, (words * 2**31).clamp(-(2**31), 2**31 - 128).to(torch.int64))).to(torch.int32)
+    expected = logits.clone()
+    allowed = np.unpackbits(masks.numpy().view(np.uint8), axis=1, bitorder="little")[:, :width].astype(bool)
+    for row in rows:
+        expected[row, torch.from_numpy(~allowed[row])] = -INFINITY
+    (TORCH_SAMPLING if torch_itself else kernels).forbid(logits, masks, rows)
+    assert torch.equal(logits, expected)

@@ -91,7 +91,9 @@ def test_questions_labels_a_kill_and_what_does_not_fit(folder: Path, packages: d
             assert await calls.decide("judge", NOUL, "new text") == Unanswered("unavailable")
             [still] = await calls.classify("domain", ["new text"])
             assert isinstance(still, Answered)
+            calls.leave()
             await until(lambda: found.callers["judge"].pool.ready, 60)
+            calls = found.open(soon(30)).join()  # its time begins now, however long the process took to come back
             assert isinstance(await calls.decide("judge", NOUL, "new text"), Answered)
             calls.leave()
             # a reload with a binding that the model does not fit is refused; the workers are the same

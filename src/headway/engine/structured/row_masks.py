@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 import torch
 
 from headway.errors import StepError
+from headway.kernels.sampling import SamplingKernels
 
 if TYPE_CHECKING:
     from headway.engine.sequence import Sequence
 
 
-def keep_to_forms(logits: torch.Tensor, sequences: Many[Sequence], rows: list[int]) -> None:
+def keep_to_forms(logits: torch.Tensor, sequences: Many[Sequence], rows: list[int], kernels: SamplingKernels) -> None:
     """Set to -inf, in place, what the forms of `rows` of `logits` [N, V] float32 do not allow next.
 
     A row that stands for a sequence and drafts behind it may have left its form: then the draft before it is not allowed, and nobody will
     look at the row. Raises StepError when a sequence itself has; which one is found by trying each alone.
     """
-    from xgrammar import apply_token_bitmask_inplace, get_bitmask_shape  # loaded where there are forms
+    from xgrammar import get_bitmask_shape  # loaded where there are forms
 
     masks = torch.empty(get_bitmask_shape(*logits.shape), dtype=torch.int32)
     bound = []
@@ -34,4 +35,4 @@ def keep_to_forms(logits: torch.Tensor, sequences: Many[Sequence], rows: list[in
             if sequence.request.sequences[sequence.index] is sequence:
                 raise
     if bound:
-        apply_token_bitmask_inplace(logits, masks, vocab_size=logits.shape[1], indices=bound)
+        kernels.forbid(logits, masks, bound)

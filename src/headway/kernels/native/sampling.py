@@ -49,6 +49,12 @@ class NativeSampling:
         )  # fmt: skip
         return Ranked(values.tolist(), ranks.tolist(), best.tolist(), best_values.tolist())
 
+    def forbid(self, logits: torch.Tensor, masks: torch.Tensor, rows: Sequence[int]) -> None:
+        index = torch.tensor(rows, dtype=torch.int64)
+        self._tape.sink.forbid(
+            logits.data_ptr(), masks.data_ptr(), index.data_ptr(), len(rows), logits.shape[1], logits.stride(0), masks.shape[1]
+        )
+
     def _room(self, candidates: int) -> int:
         """The address of memory for so many candidates of every thread."""
         size = candidates * _CANDIDATE * self._tape.threads
@@ -59,4 +65,4 @@ class NativeSampling:
 
 def native_sampling(tape: Tape) -> SamplingKernels:
     kernels = NativeSampling(tape)
-    return SamplingKernels(argmax=kernels.argmax, draw=kernels.draw, rank=kernels.rank)
+    return SamplingKernels(argmax=kernels.argmax, draw=kernels.draw, rank=kernels.rank, forbid=kernels.forbid)
