@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from headway.distributed.disagreement import Disagreement
-from headway.distributed.node_facts import facts_from
-from headway.distributed.preflight import compare
 from headway.doctor.case import Case
 from headway.doctor.evidence.log.line import Hit
 from headway.doctor.evidence.sight import sight
@@ -29,6 +27,9 @@ _SHOWN: Final = 6
 
 def nodes_disagree(case: Case) -> Found | None:
     if nodes := case.context.items("nodes"):
+        from headway.distributed.node_facts import facts_from  # pydantic and psutil, which logs do not need
+        from headway.distributed.preflight import compare
+
         found = compare([facts_from(node) for node in nodes])
         return _compared(case, found) if found else None
     refused = case.log.first(REFUSED)
