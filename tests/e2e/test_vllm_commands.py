@@ -38,7 +38,7 @@ class Line:
     variables: dict[str, str] = field(default_factory=dict)
 
 
-_NO_BUILD = "is not built yet"
+_HEADS = "Total number of attention heads (4) must be divisible by tensor parallel size (8)"
 _NCCL = {"NCCL_DEBUG": "INFO", "NCCL_SOCKET_IFNAME": "eth0", "NCCL_TIMEOUT": "1800", "NCCL_P2P_DISABLE": "1", "NCCL_IB_DISABLE": "0"}
 _NODE = {"MASTER_ADDR": "192.168.1.10", "MASTER_PORT": "29500", "RANK": "0", "WORLD_SIZE": "2"}
 SERVES = [
@@ -67,6 +67,8 @@ SERVES = [
         "vllm serve MODEL \\\n  --speculative-method ngram \\\n  --num-speculative-tokens 3",
         ("--speculative-method was renamed to --spec-method", "ngram, up to 3 drafts"),
     ),
+    Line("vllm serve MODEL --tensor-parallel-size 2 # Split across 2 GPUs", ("2 ranks on 1 node(s): tensor parallel 2",)),
+    Line("vllm serve MODEL --tensor-parallel-size 4 # Not 3 or 5", ("4 ranks on 1 node(s)",)),
     Line("vllm serve MODEL --quantization fp8", ("--quantization fp8", "speed")),
     Line("python -m vllm.entrypoints.openai.api_server --model MODEL"),
 ]
@@ -80,13 +82,11 @@ REFUSED = [
         1,
     ),
     Line("vllm serve MODEL --quantization gptq", ("--quantization gptq",), 1),
-    Line("vllm serve MODEL --tensor-parallel-size 2 # Split across 2 GPUs", ("--tensor-parallel-size " + _NO_BUILD, "Distributed"), 2),
-    Line("vllm serve MODEL --tensor-parallel-size 4 # Not 3 or 5", ("--tensor-parallel-size " + _NO_BUILD,), 2),
-    Line("vllm serve MODEL --tensor-parallel-size 8", ("--tensor-parallel-size " + _NO_BUILD,), 2, _NCCL),
+    Line("vllm serve MODEL --tensor-parallel-size 8", (_HEADS, "Use one of 1, 2, 4;"), 1, _NCCL),
     Line(
         "vllm serve meta-llama/Llama-2-70b-hf \\\n  --tensor-parallel-size 8 \\\n  --pipeline-parallel-size 2",
-        ("parallel-size " + _NO_BUILD,),
-        2,
+        (_HEADS,),
+        1,
         _NODE,
     ),
     Line("vllm serve MODEL --trust-remote-code", ("--trust-remote-code is refused: code from model repositories is never run",), 2),

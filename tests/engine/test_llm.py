@@ -102,7 +102,7 @@ def test_unknown_and_unbuilt_arguments_are_named() -> None:
     with pytest.raises(ConfigError, match="max_model_len"):
         LLM("x", max_model_length=5)
     with pytest.raises(NotBuiltError):
-        LLM("x", tensor_parallel_size=2)
+        LLM("x", enable_expert_parallel=True)
     with pytest.raises(ConfigError, match="block_size must be at least 1"):
         LLM("x", block_size=0)
 

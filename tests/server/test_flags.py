@@ -63,10 +63,9 @@ def named(name: str) -> Flag:
 
 def test_what_is_not_built_says_so() -> None:
     with pytest.raises(NotBuiltError) as found:
-        named("tensor-parallel-size").check_value(2)
-    message = "--tensor-parallel-size is not built yet: this version has no tensor parallelism (planned: Distributed)"
+        named("data-parallel-size").check_value(2)
+    message = "--data-parallel-size is not built yet: this version has no data parallelism (planned: Distributed)"
     assert found.value.message == f"{message}. Leave it out, or use 1."
-    named("distributed-executor-backend").check_value("mp")
     with pytest.raises(NotBuiltError):
         named("enable-expert-parallel").check_value(True)
 

@@ -27,8 +27,8 @@ def test_keywords_are_checked_like_those_of_llm() -> None:
     assert (args.model, args.max_model_len, args.create_engine_config().gpu_memory_utilization) == ("m", 128, 0.5)
     with pytest.raises(ConfigError, match="Did you mean 'max_model_len'"):
         EngineArgs(model="m", max_model_length=1)
-    with pytest.raises(NotBuiltError, match="tensor-parallel-size"):
-        EngineArgs(model="m", tensor_parallel_size=2)
+    with pytest.raises(NotBuiltError, match="enable-expert-parallel"):
+        EngineArgs(model="m", enable_expert_parallel=True)
     with pytest.raises(AttributeError):
         _ = args.nothing_of_that_name
 

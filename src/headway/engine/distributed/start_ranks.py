@@ -106,7 +106,7 @@ def start_ranks(config: EngineConfig, plan: ModelPlan, max_model_len: int, threa
     with processes.together():
         groups = ProcessGroups(place, Meeting(homes.address, store.port, homes.address, patience), store)
     processes.on_close(groups.close)
-    _log.info("%d ranks on %d nodes: tensor parallel %d, pipeline parallel %d", place.world, config.nnodes, place.tensor, place.pipeline)
+    _log.info("%d ranks on %d node(s): tensor parallel %d, pipeline parallel %d", place.world, config.nnodes, place.tensor, place.pipeline)
     return StartedRanks(processes, ZeroPlan(mine, groups, processes))
 
 
