@@ -45,6 +45,7 @@ ELSEWHERE = {
     "config_not_a_mapping", "config_rejected", "config_stale", "config_superseded", "config_unreadable", "config_unwritable", "config_version_unknown",
     "restart_required", "schema_unknown", "yaml_invalid", "policy_unreadable", "rows_invalid", "embedding_failed", "startup_timeout", "process_ended",
     "forbidden", "idempotency_conflict", "ingestion_failed",
+    "already_up", "cluster_unreachable", "kv_events_format", "ray_failed", "ray_missing",
     "deployment_not_ready", "unknown_deployment", "runtime_unreachable", "runtime_answer_too_large",
 }  # fmt: skip
 

@@ -84,7 +84,7 @@ def test_a_connection_that_breaks_at_rank_0_is_explained_by_who_broke_it(world: 
 
 def test_a_defect_at_rank_0(world: World) -> None:
     """The others are somewhere else now."""
-    with pytest.raises(RankError, match="rank 0 .* IndexError: no such row"), world.processes.together():
+    with pytest.raises(RankError, match=r"rank 0 .* IndexError: no such row"), world.processes.together():
         raise IndexError("no such row")
 
 

@@ -6,9 +6,10 @@ import json
 from types import SimpleNamespace
 from typing import Any, cast
 
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
+from headway.errors import RequestError
 from headway.router.decisions.result import DecisionResult
 from headway.router.listener.answer_headers import safe_headers
 from headway.router.listener.front import Front, ListenerRules
@@ -71,7 +72,11 @@ def test_no_header_can_be_split(headers: dict[str, str]) -> None:
 @given(st.lists(st.tuples(st.binary(max_size=30), st.binary(max_size=50)), max_size=10))
 def test_only_names_that_anybody_may_say_come_through(raw: list[tuple[bytes, bytes]]) -> None:
     secret: list[tuple[bytes, bytes]] = [(b"x-authz-user-id", b"admin"), (b"authorization", b"Bearer x"), (b"x-vsr-skip-processing", b"true")]
-    caller: Any = caller_of([*((name.lower(), value) for name, value in raw if not name.startswith(b"x-")), *secret], "203.0.113.9", Front(), ListenerRules("l"))
+    named = [*((name.lower(), value) for name, value in raw if not name.lower().startswith(b"x-")), *secret]
+    try:
+        caller: Any = caller_of(named, "203.0.113.9", Front(), ListenerRules("l"))
+    except RequestError:
+        reject()  # control characters in a header that is read
     assert not {"authorization", "x-authz-user-id", "x-vsr-skip-processing"} & set(caller.headers)
     assert caller.identity.user is None
     assert not caller.skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -103,6 +104,7 @@ def test_the_bundles_deadline_is_that_of_all_its_tasks() -> None:
         tasks = [embed("1", "a"), embed("2", "b", options={"deadline_ms": 60_000})]
         asked = Asked(worker, {"tasks": tasks, "options": {"deadline_ms": 1}}, BUNDLE)
         worker.until(lambda: worker.unanswered() == 3 or asked.response is not None)
+        time.sleep(0.05)  # the millisecond is over
         model.gate.set()
         found = asked.wait().json()["results"]
         assert [result["embeddings"]["data"][0]["error"] for result in found] == ["deadline_exceeded"] * 2

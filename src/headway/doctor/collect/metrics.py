@@ -10,6 +10,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from headway.doctor.collect.bounded_answer import ask
+from headway.doctor.collect.interruption import interrupted
 from headway.errors import DoctorError
 
 _SAMPLES_AT_MOST: Final = 20_000
@@ -54,13 +55,10 @@ def watch(
     Ctrl-C ends it early: what was taken by then is the result."""
     taken: list[dict[str, Any]] = []
     start = time.monotonic()
-    try:
+    with interrupted() as told:
         for index in range(samples):
-            if index:
-                time.sleep(max(0.0, start + index * interval - time.monotonic()))
+            if index and told.wait(max(0.0, start + index * interval - time.monotonic())):
+                break
             taken.append({"t": round(time.monotonic() - start, 2), **scrape(client, url)})
             seen(taken[-1])
-    except KeyboardInterrupt:
-        if not taken:
-            raise
     return taken

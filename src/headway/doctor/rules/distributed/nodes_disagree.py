@@ -107,6 +107,5 @@ RULES: Final = (
         check=Words("`headway doctor dist --nodes a.json,b.json` names no difference", "`headway doctor dist --nodes a.json,b.json` 不再列出差异"),
         judge=nodes_disagree,
         sees=(REFUSED, NO_MASTER),
-        proof="live",
     ),
 )
