@@ -123,6 +123,15 @@ def test_ready_when_all_are(world: World) -> None:
     assert done.wait(60)
 
 
+def test_a_group_that_failed_is_closed_once(world: World) -> None:
+    acts: list[int] = []
+    world.processes.on_close(lambda: acts.append(1))
+    world.ranks[2].close()
+    assert world.failure().rank == 2
+    world.processes.close()
+    assert acts == [1]
+
+
 def test_the_end_is_told_and_may_come_twice(world: World) -> None:
     acts: list[int] = []
     world.processes.on_close(lambda: acts.append(1))

@@ -26,6 +26,7 @@ from headway.errors import RankError
 _log = logging.getLogger(__name__)
 BEAT_SECONDS: Final = 1.0
 _HERE: Final = socket.gethostname()
+_END_SECONDS: Final = 30.0  # that another thread may take to end the group
 _EXPLAINED_SECONDS: Final = 3.0  # within which whoever broke a connection is known
 
 
@@ -48,8 +49,9 @@ class RankProcesses:
         self._timeout = timeout_seconds
         self._failure: RankError | None = None
         self._heard: list[Callable[[], None]] = []
-        self._lock = threading.Lock()  # guards _failure, _heard, _closed
-        self._closed = False
+        self._lock = threading.Lock()  # guards _failure, _heard, _closed, _ended
+        self._closed = self._ended = False
+        self._over = threading.Event()  # nothing of the group is left
         self._on_close: list[Callable[[], None]] = []
         self._thread = threading.Thread(target=self._listen, name="RankProcesses", daemon=True)
         self._thread.start()
@@ -88,7 +90,7 @@ class RankProcesses:
             try:
                 member.channel.send(message)
             except OSError as error:
-                raise self._failed(rank, f"its connection broke ({error})") from None
+                raise self._explained(f"its connection broke ({error})", rank) from None
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
@@ -173,13 +175,16 @@ class RankProcesses:
 
     # ---- failing ---------------------------------------------------------------------------------------------------
 
-    def _explained(self, what: str) -> RankError:
-        """The failure behind a broken connection, which whoever listens is about to hear of."""
+    def _explained(self, what: str, suspect: int | None = None) -> RankError:
+        """The failure behind a broken connection, which whoever listens is about to hear of. `suspect`: whose it was, where that is known;
+        it may have ended since it lost another one."""
         end = time.monotonic() + _EXPLAINED_SECONDS
         while self._failure is None and time.monotonic() < end:
             time.sleep(0.01)
         if self._failure is not None:
             return self._failure
+        if suspect is not None:
+            return self._failed(suspect, what)
         silent = max(self._members, key=lambda rank: self._members[rank].channel.silent_seconds)
         return self._failed(silent, f"it did not take part in what all ranks compute ({what[:200]})")
 
@@ -202,7 +207,12 @@ class RankProcesses:
         return self._members[rank].hello.host if rank else _HERE
 
     def _end(self) -> None:
-        """Nobody computes any more: processes that do not end by themselves are killed, and who waits for another hears of it."""
+        """Nobody computes any more: processes that do not end by themselves are killed, and who waits for another hears of it. Once."""
+        with self._lock:
+            begun, self._ended = self._ended, True
+        if begun:
+            self._over.wait(_END_SECONDS)
+            return
         for member in self._members.values():
             if member.process is not None:
                 member.process.end(at_once=self._failure is not None)
@@ -211,3 +221,4 @@ class RankProcesses:
             member.state = member.state if member.state == "failed" else "ended"
         for act in self._on_close:
             act()
+        self._over.set()
