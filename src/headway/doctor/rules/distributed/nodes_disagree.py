@@ -30,7 +30,10 @@ def nodes_disagree(case: Case) -> Found | None:
         from headway.distributed.node_facts import facts_from  # pydantic and psutil, which logs do not need
         from headway.distributed.preflight import compare
 
-        found = compare([facts_from(node) for node in nodes])
+        try:
+            found = compare([facts_from(node) for node in nodes])
+        except ValueError:  # no facts of nodes; `headway doctor dist` says what is wrong with a file of its own
+            return None
         return _compared(case, found) if found else None
     refused = case.log.first(REFUSED)
     if refused is not None:

@@ -26,7 +26,7 @@ SERVER_TIMING: Final = sight("erver-timing", "erver-Timing", pattern=r"[Ss]erver
 _SLOW_SECONDS: Final = 0.25
 _THROTTLED: Final = 0.1
 _COMPLAINT: Final = re.compile(r"slow|latency|takes long|late\b|慢|延迟|卡", re.IGNORECASE)
-_PHASE: Final = re.compile(r"(?P<name>\w{1,40});dur=(?P<ms>[\d.]+)")
+_PHASE: Final = re.compile(r"(?P<name>\w{1,40});dur=(?P<ms>\d+(?:\.\d+)?)(?![\d.])")
 
 
 def threads_share_too_few_cores(case: Case) -> Found | None:
