@@ -59,6 +59,28 @@ def answers(world: World) -> list[list[int]]:
     return found
 
 
+def test_with_drafts(world: World, answers: list[list[int]]) -> None:
+    """Rows of drafts take the adapter of their sequence."""
+    steps: list[StepStats] = []
+    drafts = {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_min": 1, "prompt_lookup_max": 3}
+    llm = engine(world, observers=Observers(on_step=steps.append), speculative_config=drafts)
+    prompts, requests = [PROMPTS[p] for p, _ in PAIRS], [None if a is None else world.request(a) for _, a in PAIRS]
+    assert ids(llm.generate(prompts, GREEDY, use_tqdm=False, lora_request=requests)) == answers
+    assert sum(proposed for step in steps for proposed, _ in step.drafts) > 0
+
+
+def test_after_sleep(world: World, answers: list[list[int]]) -> None:
+    """Adapters are kept at level 1; level 2 would forget them."""
+    llm = engine(world, enable_sleep_mode=True)
+    prompts, requests = [PROMPTS[p] for p, _ in PAIRS], [None if a is None else world.request(a) for _, a in PAIRS]
+    assert ids(llm.generate(prompts, GREEDY, use_tqdm=False, lora_request=requests)) == answers
+    llm.sleep(1)
+    llm.wake_up()
+    with pytest.raises(RequestError, match="adapters are loaded"):
+        llm.sleep(2)
+    assert ids(llm.generate(prompts, GREEDY, use_tqdm=False, lora_request=requests)) == answers
+
+
 @pytest.mark.parametrize("way", list(WAYS))
 def test_greedy_equals_peft(world: World, answers: list[list[int]], way: str) -> None:
     steps: list[StepStats] = []
