@@ -25,6 +25,7 @@ from headway.router.stores.redis_address import connection_of, options_of
 from headway.router.stores.redis_rest import Rest
 from headway.router.stores.replays.redis_scripts import KEEP, NEWEST, OUTCOME
 from headway.router.stores.replays.store import COLUMNS, Filters, OutcomeConflictError, columns_of
+from headway.router.stores.replays.writing_together import write_together
 
 T = TypeVar("T")
 _QUEUE: Final = 1024  # records that wait to be written; more are dropped and counted
@@ -167,20 +168,7 @@ class RedisReplays:
             self._queue.all_tasks_done.wait_for(lambda: not self._queue.unfinished_tasks or self._rest.trouble is not None, self._timeout)
 
     def _write_queue(self) -> None:
-        while True:
-            taken = [self._queue.get()]
-            while len(taken) < _WRITTEN_TOGETHER and taken[-1] is not None:
-                try:
-                    taken.append(self._queue.get_nowait())
-                except queue.Empty:
-                    break
-            try:
-                self._write([record for record in taken if record is not None])
-            finally:
-                for _ in taken:
-                    self._queue.task_done()
-            if taken[-1] is None:
-                return
+        write_together(self._queue, _WRITTEN_TOGETHER, self._write)
 
     def _write(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Tries until Redis has them: twice is the same as once."""

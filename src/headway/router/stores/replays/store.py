@@ -17,6 +17,7 @@ import orjson
 
 from headway.errors import HeadwayError, NotFoundError
 from headway.router.stores.database import opened
+from headway.router.stores.replays.writing_together import write_together
 
 _LOG = logging.getLogger(__name__)
 _QUEUE = 1024  # records that wait to be written; more are dropped and counted
@@ -164,20 +165,7 @@ class ReplayStore:
             return self._database.execute(statement, values).fetchall()
 
     def _write_queue(self) -> None:
-        while True:
-            taken = [self._queue.get()]
-            while len(taken) < _BATCH and taken[-1] is not None:
-                try:
-                    taken.append(self._queue.get_nowait())
-                except queue.Empty:
-                    break
-            try:
-                self._write([record for record in taken if record is not None])
-            finally:
-                for _ in taken:
-                    self._queue.task_done()
-            if taken[-1] is None:
-                return
+        write_together(self._queue, _BATCH, self._write)
 
     def _write(self, records: Sequence[Mapping[str, Any]]) -> None:
         try:
